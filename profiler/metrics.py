@@ -1,0 +1,128 @@
+"""The metric definitions: name, unit, direction and meaning, stored once."""
+
+from __future__ import annotations
+
+from profiler.types import Definition
+
+
+def _table(*rows: Definition) -> dict[str, Definition]:
+    return {row.name: row for row in rows}
+
+
+METRICS: dict[str, Definition] = _table(
+    Definition(
+        name="ttft",
+        title="Time to first token",
+        unit="ns",
+        direction="lower",
+        meaning="From the request entering the engine loop until the first sampled token is on "
+        "the host, device synchronised, no network.",
+    ),
+    Definition(
+        name="prefill_rate",
+        title="Prefill rate",
+        unit="tok/s",
+        direction="higher",
+        meaning="Prompt tokens computed divided by the synchronised prefill time (median).",
+    ),
+    Definition(
+        name="tpot",
+        title="Time per output token",
+        unit="ns",
+        direction="lower",
+        meaning="(last token - first token) / (tokens - 1) of one generation; undefined for "
+        "fewer than two tokens.",
+    ),
+    Definition(
+        name="itl",
+        title="Inter-token latency",
+        unit="ns",
+        direction="lower",
+        meaning="Gap between two consecutive tokens of one sequence; never spans two generations.",
+    ),
+    Definition(
+        name="decode_rate",
+        title="Decode rate",
+        unit="tok/s",
+        direction="higher",
+        meaning="Tokens emitted in decode steps of all sequences divided by decode time; the "
+        "first token belongs to prefill and is excluded.",
+    ),
+    Definition(
+        name="decode_rate_user",
+        title="Decode rate per user",
+        unit="tok/s",
+        direction="higher",
+        meaning="1 / TPOT: what one of the batched sequences sees.",
+    ),
+    Definition(
+        name="step_time",
+        title="Training step time",
+        unit="ns",
+        direction="lower",
+        meaning="From the start of the forward pass to the end of the optimiser step, device "
+        "synchronised.",
+    ),
+    Definition(
+        name="forward_time",
+        title="Forward time",
+        unit="ns",
+        direction="lower",
+        meaning="Forward part of a training step, synchronised at its end.",
+    ),
+    Definition(
+        name="backward_time",
+        title="Backward time",
+        unit="ns",
+        direction="lower",
+        meaning="Backward part of a training step, synchronised at its end.",
+    ),
+    Definition(
+        name="optimizer_time",
+        title="Optimiser time",
+        unit="ns",
+        direction="lower",
+        meaning="Optimiser part of a training step, synchronised at its end.",
+    ),
+    Definition(
+        name="training_rate",
+        title="Training rate",
+        unit="tok/s",
+        direction="higher",
+        meaning="Tokens per step divided by the median step time; tokens/s x step time is exactly "
+        "the tokens of a step.",
+    ),
+    Definition(
+        name="sample_rate",
+        title="Samples per second",
+        unit="samples/s",
+        direction="higher",
+        meaning="Sequences per step divided by the median step time.",
+    ),
+    Definition(
+        name="peak_memory",
+        title="Peak memory",
+        unit="bytes",
+        direction="lower",
+        meaning="Highest memory in use during the memory pass: the device allocator's where the "
+        "device has one, else the resident set of the process (method says which).",
+    ),
+    Definition(
+        name="first_call",
+        title="First call",
+        unit="ns",
+        direction="lower",
+        meaning="The very first execution of the scenario's unit, with everything it compiles, "
+        "tunes or allocates once.",
+    ),
+    Definition(
+        name="build_time",
+        title="Model construction",
+        unit="ns",
+        direction="lower",
+        meaning="Building the model from its configuration with seeded weights on the device.",
+    ),
+)
+
+HEADLINE: dict[str, str] = {"prefill": "ttft", "decode": "tpot", "training": "step_time"}
+"""The one metric that stands for a scenario in lists."""

@@ -1,0 +1,112 @@
+"""Run specifications: parse, check, canonical form and hash. Loads no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from profiler.errors import SpecError
+from profiler.types import DTYPES, SCENARIOS, SCHEMA, RunSpec
+
+LIMITS: dict[str, tuple[int, int]] = {
+    "batch": (1, 4096),
+    "prompt_tokens": (1, 1_048_576),
+    "output_tokens": (2, 131_072),
+    "iterations": (1, 10_000),
+    "warmup": (0, 1_000),
+    "profiled_steps": (0, 50),
+    "seed": (0, 2**31 - 1),
+    "threads": (1, 1024),
+}
+"""Allowed range of each whole-number field, both ends included."""
+
+TOKENS_LIMIT = 2**24
+"""Most tokens one unit of work may touch: batch x (prompt + output)."""
+
+SPEC_BYTES_LIMIT = 1 << 20
+_DEVICE = re.compile(r"[a-z][a-z0-9_]{0,31}(:[0-9]{1,3})?")
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def parse(raw: bytes) -> RunSpec:
+    """A checked spec from JSON bytes; raises `SpecError` naming field, value and allowed values."""
+    try:
+        spec = msgspec.json.decode(raw, type=RunSpec, strict=True)
+        unknown = set(msgspec.json.decode(raw)) - {f.name for f in dataclasses.fields(RunSpec)}
+    except msgspec.ValidationError as error:
+        raise SpecError(f"spec: {_field_first(str(error))}", allowed_text()) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"spec is not valid JSON: {error}", "write one JSON object") from None
+    if unknown:
+        raise SpecError(f"spec: unknown field {', '.join(sorted(unknown))}", allowed_text())
+    return check(spec)
+
+
+def load(path: Path) -> RunSpec:
+    """The spec stored in `path`; raises `SpecError` when it cannot be read or cannot work."""
+    try:
+        if path.stat().st_size > SPEC_BYTES_LIMIT:
+            raise SpecError(f"spec {path} is larger than 1 MiB", "a spec is a small JSON object")
+        return parse(path.read_bytes())
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SpecError(f"spec {path} cannot be read: {reason}", "check the path") from None
+
+
+def check(spec: RunSpec) -> RunSpec:
+    """`spec` itself when every field can work, else `SpecError`."""
+    if spec.schema != SCHEMA:
+        raise SpecError(f"spec.schema is {spec.schema}", f"this version reads schema {SCHEMA}")
+    if not _MODEL.fullmatch(spec.model):
+        raise SpecError(f"spec.model {spec.model!r} is no model name", "see the list of models")
+    if not _DEVICE.fullmatch(spec.device):
+        raise SpecError(f"spec.device {spec.device!r} is no device", "for example cpu or cuda:0")
+    for name, (low, high) in LIMITS.items():
+        value = cast("int | None", getattr(spec, name))
+        if value is not None and not low <= value <= high:
+            raise SpecError(f"spec.{name} is {value}", f"allowed: {low} to {high}")
+    tokens = spec.batch * (spec.prompt_tokens + spec.output_tokens)
+    if tokens > TOKENS_LIMIT:
+        raise SpecError(
+            f"batch x (prompt_tokens + output_tokens) is {tokens:,} tokens",
+            f"allowed: up to {TOKENS_LIMIT:,}",
+        )
+    return spec
+
+
+def canonical(spec: RunSpec) -> bytes:
+    """The spec as JSON with sorted keys: equal specs give equal bytes."""
+    return msgspec.json.encode(dataclasses.asdict(spec), order="sorted")
+
+
+def spec_hash(spec: RunSpec) -> str:
+    """SHA-256 of the canonical form, hex."""
+    return hashlib.sha256(canonical(spec)).hexdigest()
+
+
+def workload_hash(spec: RunSpec) -> str:
+    """SHA-256 over what defines the workload: not how often or with which seed it is measured."""
+    measured_how = {"iterations", "warmup", "profiled_steps", "seed"}
+    kept = {k: v for k, v in dataclasses.asdict(spec).items() if k not in measured_how}
+    if spec.scenario != "decode":
+        del kept["output_tokens"]
+    return hashlib.sha256(msgspec.json.encode(kept, order="sorted")).hexdigest()
+
+
+def allowed_text() -> str:
+    """What a spec may hold, in one line."""
+    ranges = ", ".join(f"{name} {low}-{high}" for name, (low, high) in LIMITS.items())
+    return f"scenario: {'|'.join(SCENARIOS)}; dtype: {'|'.join(DTYPES)}; {ranges}"
+
+
+def _field_first(message: str) -> str:
+    """msgspec says `Expected int, got str - at $.batch`; the field reads better in front."""
+    reason, _, where = message.partition(" - at `$.")
+    return f"{where.rstrip('`')}: {reason}" if where else reason
+
+

@@ -1,0 +1,138 @@
+"""Frozen dataclasses shared by every layer. Times are integer nanoseconds, sizes bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+SCHEMA = 1
+
+Scenario = Literal["prefill", "decode", "training"]
+DType = Literal["float32", "bfloat16", "float16"]
+Direction = Literal["lower", "higher"]
+Phase = Literal["load", "correctness", "warmup", "timed", "memory", "profiled"]
+
+SCENARIOS: tuple[Scenario, ...] = ("prefill", "decode", "training")
+DTYPES: tuple[DType, ...] = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSpec:
+    """One workload and how it is measured.
+
+    `batch` sequences of `prompt_tokens` tokens; decode then generates
+    `output_tokens` per sequence, training trains on the prompt tokens.
+    `iterations` timed repetitions of the scenario's unit (one prefill, one
+    whole generation, one training step) follow the warm-up; `profiled_steps`
+    are recorded under the profiler in a phase of their own.
+    """
+
+    model: str
+    scenario: Scenario
+    batch: int = 1
+    prompt_tokens: int = 128
+    output_tokens: int = 32
+    dtype: DType = "float32"
+    device: str = "cpu"
+    iterations: int = 10
+    warmup: int = 3
+    profiled_steps: int = 3
+    seed: int = 0
+    threads: int | None = None
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """What a metric means, stated once for pages, API, CSV and docs."""
+
+    name: str
+    title: str
+    unit: str
+    direction: Direction
+    meaning: str
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One measured quantity: `value` is the median of `samples` unless `method` says otherwise."""
+
+    name: str
+    unit: str
+    direction: Direction
+    definition: int
+    phase: Phase
+    method: str
+    value: float
+    n: int
+    samples: tuple[float, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    iqr: float | None = None
+    cov: float | None = None
+    percentiles: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The fingerprint of one run.
+
+    `comparable_hash` covers what changes numbers (versions, device, threads,
+    variables); `exact_hash` covers every field. `missing` names what this
+    machine could not tell.
+    """
+
+    fields: dict[str, str]
+    missing: tuple[str, ...]
+    comparable_hash: str
+    exact_hash: str
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """Sizes of the model that ran, counted from its parameters."""
+
+    name: str
+    architecture: str
+    parameters: int
+    active_parameters: int | None
+    weight_bytes: int
+    config: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """`result.json`: everything one run measured."""
+
+    spec: RunSpec
+    spec_hash: str
+    model: ModelFacts
+    metrics: tuple[Metric, ...]
+    profiled_ratio: float | None
+    profiled_note: str
+    warnings: tuple[str, ...] = ()
+    profiler_version: str = ""
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """One JSON line on stdout of a run: step `step` of `steps` in `phase`."""
+
+    phase: Phase
+    step: int
+    steps: int
+    message: str = ""
+    event: Literal["progress"] = "progress"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """`error.json` of a run that ended without a result."""
+
+    kind: str
+    message: str
+    hint: str = ""
+    schema: int = SCHEMA
