@@ -71,6 +71,6 @@ class NonFiniteError(UserError):
 
 
 def printable(text: str, limit: int = 2000) -> str:
-    """Foreign text on one terminal line: no control or direction characters, at most `limit` long."""
+    """Foreign text on one line: control and direction characters escaped, cut at `limit`."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
