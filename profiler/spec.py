@@ -10,6 +10,7 @@ from typing import cast
 
 import msgspec
 
+from profiler.catalog import BUILTIN
 from profiler.errors import SpecError
 from profiler.types import DTYPES, SCENARIOS, SCHEMA, RunSpec
 
@@ -27,6 +28,9 @@ LIMITS: dict[str, tuple[int, int]] = {
 
 TOKENS_LIMIT = 2**24
 """Most tokens one unit of work may touch: batch x (prompt + output)."""
+
+SAMPLES_LIMIT = 1_000_000
+"""Most raw samples one metric may hold."""
 
 SPEC_BYTES_LIMIT = 1 << 20
 _DEVICE = re.compile(r"[a-z][a-z0-9_]{0,31}(:[0-9]{1,3})?")
@@ -70,13 +74,40 @@ def check(spec: RunSpec) -> RunSpec:
         value = cast("int | None", getattr(spec, name))
         if value is not None and not low <= value <= high:
             raise SpecError(f"spec.{name} is {value}", f"allowed: {low} to {high}")
-    tokens = spec.batch * (spec.prompt_tokens + spec.output_tokens)
+    tokens = spec.batch * sequence_tokens(spec)
     if tokens > TOKENS_LIMIT:
         raise SpecError(
-            f"batch x (prompt_tokens + output_tokens) is {tokens:,} tokens",
-            f"allowed: up to {TOKENS_LIMIT:,}",
+            f"batch x tokens of a sequence is {tokens:,} tokens", f"allowed: up to {TOKENS_LIMIT:,}"
+        )
+    samples = spec.iterations * (spec.output_tokens if spec.scenario == "decode" else 1)
+    if samples > SAMPLES_LIMIT:
+        raise SpecError(
+            f"iterations x output_tokens is {samples:,} samples",
+            f"allowed: up to {SAMPLES_LIMIT:,}; every sample is kept",
         )
     return spec
+
+
+def check_model(spec: RunSpec) -> RunSpec:
+    """`spec` itself when its model exists and takes sequences this long, else `SpecError`."""
+    entry = BUILTIN.get(spec.model)
+    if entry is None:
+        raise SpecError(
+            f"spec.model {spec.model!r} is unknown", f"known models: {', '.join(BUILTIN)}"
+        )
+    longest = entry.read_config().get("max_position_embeddings")
+    tokens = sequence_tokens(spec)
+    if isinstance(longest, int) and tokens > longest:
+        fields = "prompt_tokens + output_tokens" if spec.scenario == "decode" else "prompt_tokens"
+        raise SpecError(
+            f"spec.{fields} is {tokens}", f"{spec.model} takes up to {longest} tokens a sequence"
+        )
+    return spec
+
+
+def sequence_tokens(spec: RunSpec) -> int:
+    """Longest sequence of the run, in tokens; only decode adds output tokens to the prompt."""
+    return spec.prompt_tokens + (spec.output_tokens if spec.scenario == "decode" else 0)
 
 
 def canonical(spec: RunSpec) -> bytes:
@@ -85,17 +116,20 @@ def canonical(spec: RunSpec) -> bytes:
 
 
 def spec_hash(spec: RunSpec) -> str:
-    """SHA-256 of the canonical form, hex."""
-    return hashlib.sha256(canonical(spec)).hexdigest()
+    """SHA-256 over the fields that differ from their defaults, hex.
+
+    A field added later leaves the hashes of earlier specs alone; so a default never changes
+    its value once released.
+    """
+    return _hash(_chosen(spec))
 
 
 def workload_hash(spec: RunSpec) -> str:
     """SHA-256 over what defines the workload: not how often or with which seed it is measured."""
     measured_how = {"iterations", "warmup", "profiled_steps", "seed"}
-    kept = {k: v for k, v in dataclasses.asdict(spec).items() if k not in measured_how}
     if spec.scenario != "decode":
-        del kept["output_tokens"]
-    return hashlib.sha256(msgspec.json.encode(kept, order="sorted")).hexdigest()
+        measured_how.add("output_tokens")
+    return _hash({k: v for k, v in _chosen(spec).items() if k not in measured_how})
 
 
 def allowed_text() -> str:
@@ -104,9 +138,18 @@ def allowed_text() -> str:
     return f"scenario: {'|'.join(SCENARIOS)}; dtype: {'|'.join(DTYPES)}; {ranges}"
 
 
+def _chosen(spec: RunSpec) -> dict[str, object]:
+    """The fields of `spec` that differ from their defaults."""
+    values = dataclasses.asdict(spec)
+    defaults = {field.name: field.default for field in dataclasses.fields(RunSpec)}
+    return {name: value for name, value in values.items() if value != defaults[name]}
+
+
+def _hash(fields: dict[str, object]) -> str:
+    return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()
+
+
 def _field_first(message: str) -> str:
     """msgspec says `Expected int, got str - at $.batch`; the field reads better in front."""
     reason, _, where = message.partition(" - at `$.")
     return f"{where.rstrip('`')}: {reason}" if where else reason
-
-

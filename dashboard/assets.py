@@ -1,0 +1,53 @@
+"""Viewer assets: where they come from, and whether they are there."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.staticfiles.finders import BaseFinder
+from django.core.files.storage import FileSystemStorage, Storage
+
+SPEEDSCOPE = "vendor/speedscope/index.html"
+VIEWER_POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'self'"
+)
+
+
+def plotly_folder() -> Path:
+    """The folder of the installed plotly wheel that holds plotly.min.js; plotly is not imported."""
+    spec = importlib.util.find_spec("plotly")
+    assert spec is not None and spec.origin is not None, "plotly is a dependency of this project"
+    return Path(spec.origin).parent / "package_data"
+
+
+class PlotlyFinder(BaseFinder):
+    """Serves exactly `vendor/plotly.min.js` out of the wheel: Python and JS versions stay equal."""
+
+    NAME = "plotly.min.js"
+
+    def find(self, path: str, find_all: bool = False, **kwargs: object) -> str | list[str]:  # noqa: FBT
+        found = str(plotly_folder() / self.NAME) if path == f"vendor/{self.NAME}" else ""
+        if find_all:
+            return [found] if found else []
+        return found
+
+    def list(self, ignore_patterns: object) -> Iterator[tuple[str, Storage]]:
+        storage = FileSystemStorage(location=plotly_folder())
+        storage.prefix = "vendor"  # type: ignore[attr-defined] - collectstatic reads it
+        yield self.NAME, storage
+
+
+def viewer_headers(headers: dict[str, str], path: str, url: str) -> None:
+    """The flame graph viewer gets a policy of its own: only our page may frame it."""
+    if "/vendor/speedscope/" in url and url.endswith(".html"):
+        headers["Content-Security-Policy"] = VIEWER_POLICY
+
+
+def speedscope_present() -> bool:
+    """Whether the viewer's files lie where the pages link to."""
+    return (Path(settings.BASE_DIR) / "static" / SPEEDSCOPE).is_file()

@@ -1,0 +1,48 @@
+"""Every address of the dashboard. `tests/dashboard/test_access.py` holds the table of who may what."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from dashboard.views import accounts, glossary, health, overview, runs, status, traces, triggers
+
+handler400 = "dashboard.views.errors.bad_request"
+handler403 = "dashboard.views.errors.forbidden"
+handler404 = "dashboard.views.errors.not_found"
+handler500 = "dashboard.views.errors.server_error"
+
+urlpatterns = [
+    path("", overview.overview, name="overview"),
+    path("runs/", runs.run_list, name="run-list"),
+    path("runs/runs.csv", runs.run_list_csv, name="run-list-csv"),
+    path("runs/new/", triggers.run_new, name="run-new"),
+    path("runs/<int:run_id>/", runs.run_detail, name="run-detail"),
+    path("runs/<int:run_id>/status/", runs.run_status, name="run-status"),
+    path("runs/<int:run_id>/log/", runs.run_log, name="run-log"),
+    path("runs/<int:run_id>/metrics.csv", runs.run_metrics_csv, name="run-metrics-csv"),
+    path("runs/<int:run_id>/files/<str:name>", runs.run_file, name="run-file"),
+    path("runs/<int:run_id>/cancel/", triggers.run_cancel, name="run-cancel"),
+    path("runs/<int:run_id>/again/", triggers.run_again, name="run-again"),
+    path("traces/", traces.trace_list, name="trace-list"),
+    path("traces/upload/", traces.trace_upload, name="trace-upload"),
+    path("traces/<int:trace_id>/", traces.trace_detail, name="trace-detail"),
+    path("traces/<int:trace_id>/status/", traces.trace_status, name="trace-status"),
+    path("traces/<int:trace_id>/operators/", traces.trace_operators, name="trace-operators"),
+    path("traces/<int:trace_id>/operators.csv", traces.trace_operators_csv, name="trace-operators-csv"),
+    path(
+        "traces/<int:trace_id>/flame.speedscope.json", traces.trace_flame, name="trace-flame"
+    ),
+    path("traces/<int:trace_id>/report.json", traces.trace_report, name="trace-report"),
+    path("traces/<int:trace_id>/raw", traces.trace_raw, name="trace-raw"),
+    path("traces/<int:trace_id>/again/", traces.trace_again, name="trace-again"),
+    path("status/", status.status, name="status"),
+    path("glossary/", glossary.glossary, name="glossary"),
+    path("sign-in/", accounts.sign_in, name="sign-in"),
+    path("sign-in/link/<str:token>/", accounts.sign_in_link, name="sign-in-link"),
+    path("sign-out/", accounts.sign_out, name="sign-out"),
+    path("account/", accounts.account, name="account"),
+    path("users/", accounts.user_list, name="user-list"),
+    path("users/new/", accounts.user_new, name="user-new"),
+    path("users/<int:user_id>/", accounts.user_detail, name="user-detail"),
+    path("healthz", health.healthz, name="healthz"),
+]
