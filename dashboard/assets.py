@@ -30,7 +30,7 @@ class PlotlyFinder(BaseFinder):
 
     NAME = "plotly.min.js"
 
-    def find(self, path: str, find_all: bool = False, **kwargs: object) -> str | list[str]:  # noqa: FBT
+    def find(self, path: str, find_all: bool = False, **kwargs: object) -> str | list[str]:
         found = str(plotly_folder() / self.NAME) if path == f"vendor/{self.NAME}" else ""
         if find_all:
             return [found] if found else []

@@ -1,4 +1,4 @@
-"""Every address of the dashboard. `tests/dashboard/test_access.py` holds the table of who may what."""
+"""Every address of the dashboard; `tests/dashboard/test_access.py` says who may what."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ urlpatterns = [
     path("traces/<int:trace_id>/", traces.trace_detail, name="trace-detail"),
     path("traces/<int:trace_id>/status/", traces.trace_status, name="trace-status"),
     path("traces/<int:trace_id>/operators/", traces.trace_operators, name="trace-operators"),
-    path("traces/<int:trace_id>/operators.csv", traces.trace_operators_csv, name="trace-operators-csv"),
     path(
-        "traces/<int:trace_id>/flame.speedscope.json", traces.trace_flame, name="trace-flame"
+        "traces/<int:trace_id>/operators.csv",
+        traces.trace_operators_csv,
+        name="trace-operators-csv",
     ),
+    path("traces/<int:trace_id>/flame.speedscope.json", traces.trace_flame, name="trace-flame"),
     path("traces/<int:trace_id>/report.json", traces.trace_report, name="trace-report"),
     path("traces/<int:trace_id>/raw", traces.trace_raw, name="trace-raw"),
     path("traces/<int:trace_id>/again/", traces.trace_again, name="trace-again"),

@@ -47,7 +47,9 @@ class FailureKind(models.TextChoices):
 
 
 class Run(models.Model):
-    workload = models.ForeignKey("dashboard.Workload", on_delete=models.PROTECT, related_name="runs")
+    workload = models.ForeignKey(
+        "dashboard.Workload", on_delete=models.PROTECT, related_name="runs"
+    )
     platform = models.ForeignKey("dashboard.Platform", on_delete=models.PROTECT)
     spec = models.JSONField()
     spec_hash = models.CharField(max_length=64, db_index=True)
@@ -68,6 +70,7 @@ class Run(models.Model):
     limit_s = models.FloatField(help_text="seconds the benchmark may take")
     deadline_at = models.DateTimeField(null=True)
     not_before = models.DateTimeField()
+    rung_at = models.DateTimeField(null=True, help_text="when a message last went out for it")
     expires_at = models.DateTimeField()
     created_by = models.ForeignKey("dashboard.User", null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField()
@@ -234,9 +237,7 @@ class IdempotencyKey(models.Model):
     created_at = models.DateTimeField(db_index=True)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_key")
-        ]
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_key")]
 
     def __str__(self) -> str:
         return self.key

@@ -51,6 +51,7 @@ class Trace(models.Model):
     span_ns = models.BigIntegerField(null=True)
     uploaded_by = models.ForeignKey("dashboard.User", null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField()
+    rung_at = models.DateTimeField(null=True, help_text="when a message last went out for it")
     ended_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -64,7 +65,9 @@ class Trace(models.Model):
                 name="trace_lease_iff_ingesting",
             ),
             models.CheckConstraint(
-                condition=Q(state__in=[TraceState.READY, TraceState.REJECTED], ended_at__isnull=False)
+                condition=Q(
+                    state__in=[TraceState.READY, TraceState.REJECTED], ended_at__isnull=False
+                )
                 | Q(state__in=[TraceState.PENDING, TraceState.INGESTING], ended_at__isnull=True),
                 name="trace_ended_iff_terminal",
             ),
