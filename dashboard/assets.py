@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Literal, overload
 
 from django.conf import settings
 from django.contrib.staticfiles.finders import BaseFinder
@@ -30,15 +31,19 @@ class PlotlyFinder(BaseFinder):
 
     NAME = "plotly.min.js"
 
-    def find(self, path: str, find_all: bool = False, **kwargs: object) -> str | list[str]:
-        found = str(plotly_folder() / self.NAME) if path == f"vendor/{self.NAME}" else ""
+    @overload
+    def find(self, path: str, find_all: Literal[False] = ...) -> str | None: ...
+    @overload
+    def find(self, path: str, find_all: Literal[True]) -> list[str]: ...
+    def find(self, path: str, find_all: bool = False) -> str | list[str] | None:
+        found = str(plotly_folder() / self.NAME) if path == f"vendor/{self.NAME}" else None
         if find_all:
             return [found] if found else []
         return found
 
-    def list(self, ignore_patterns: object) -> Iterator[tuple[str, Storage]]:
+    def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Storage]]:
         storage = FileSystemStorage(location=plotly_folder())
-        storage.prefix = "vendor"  # type: ignore[attr-defined] - collectstatic reads it
+        setattr(storage, "prefix", "vendor")  # noqa: B010 - collectstatic reads it
         yield self.NAME, storage
 
 
