@@ -108,6 +108,21 @@ METRICS: dict[str, Definition] = _table(
         "device has one, else the resident set of the process (method says which).",
     ),
     Definition(
+        name="peak_memory_reserved",
+        title="Peak memory reserved",
+        unit="bytes",
+        direction="lower",
+        meaning="Highest memory the device's allocator held during the memory pass, used or not.",
+    ),
+    Definition(
+        name="device_memory_used",
+        title="Device memory used",
+        unit="bytes",
+        direction="lower",
+        meaning="Memory in use on the device after the memory pass as its driver counts it, other "
+        "processes included.",
+    ),
+    Definition(
         name="first_call",
         title="First call",
         unit="ns",

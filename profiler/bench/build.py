@@ -1,0 +1,74 @@
+"""Models with seeded weights, their prompts and their sizes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import numpy
+import torch
+
+from profiler.bench.configs import Plan
+from profiler.bench.devices import Device
+from profiler.types import ModelFacts, RunSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A model ready to run and its inputs."""
+
+    model: torch.nn.Module
+    inputs: dict[str, torch.Tensor]
+    vocabulary: int
+    facts: ModelFacts
+
+
+def seed_everything(seed: int) -> None:
+    """Seed Python, numpy and torch on every device."""
+    random.seed(seed)
+    numpy.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+def build(plan: Plan, spec: RunSpec, device: Device) -> Built:
+    """The model of `plan` on `device`, and prompts of random tokens; the same for the same seed."""
+    seed_everything(spec.seed)
+    model = plan.create(device.torch).eval()
+    vocabulary = int(plan.config.get_text_config().vocab_size)
+    generator = torch.Generator().manual_seed(spec.seed)
+    shape = (spec.batch, spec.prompt_tokens)
+    ids = torch.randint(0, vocabulary, shape, generator=generator).to(device.torch)
+    return Built(
+        model=model,
+        inputs={"input_ids": ids},
+        vocabulary=vocabulary,
+        facts=describe(plan, model),
+    )
+
+
+def describe(plan: Plan, model: torch.nn.Module) -> ModelFacts:
+    """Sizes counted from the parameters; shared ones count once."""
+    parameters = list(model.parameters())
+    config = plan.config.to_diff_dict()
+    return ModelFacts(
+        name=plan.name,
+        architecture=plan.architecture,
+        parameters=sum(p.numel() for p in parameters),
+        active_parameters=active_parameters(plan, model),
+        weight_bytes=sum(p.numel() * p.element_size() for p in parameters),
+        config={key: config[key] for key in sorted(config)},
+    )
+
+
+def active_parameters(plan: Plan, model: torch.nn.Module) -> int | None:
+    """Parameters one token passes through, or None for a model without routed experts."""
+    config = plan.config.get_text_config()
+    top_k = getattr(config, "num_experts_per_tok", None)
+    names = ("num_experts", "num_local_experts", "n_routed_experts")
+    experts = next((getattr(config, name) for name in names if hasattr(config, name)), None)
+    if not top_k or not experts:
+        return None
+    named = list(model.named_parameters())
+    total = sum(p.numel() for _, p in named)
+    routed = sum(p.numel() for name, p in named if ".experts." in name)
+    return total - routed + routed * int(top_k) // int(experts)

@@ -1,0 +1,110 @@
+"""One run from specification to published result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter_ns
+
+import torch
+
+import profiler
+from profiler import spec as specs
+from profiler.bench import passes
+from profiler.bench.build import build
+from profiler.bench.configs import plan_model
+from profiler.bench.devices import Clock, Device, usable_cpus
+from profiler.bench.failures import classified
+from profiler.bench.fingerprint import fingerprint
+from profiler.bench.fit import require_fit
+from profiler.bench.output import ENVIRONMENT, RESULT, TRACE, Reporter, Staging, staging
+from profiler.bench.passes import Session
+from profiler.bench.scenarios import REGISTRY
+from profiler.bench.scenarios.base import Bench
+from profiler.bench.summary import summarise
+from profiler.types import Environment, Metric, ModelFacts, Result, RunSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What the load phase leaves for the others."""
+
+    session: Session
+    facts: ModelFacts
+    environment: Environment
+    build_time: Metric
+
+
+def run(spec: RunSpec, out: Path, *, reporter: Reporter, clock: Clock = perf_counter_ns) -> Result:
+    """Measure `spec` and publish `result.json`, `env.json` and the trace in folder `out`.
+
+    Raises `UserError` (spec, device memory, unsupported, non-finite) and
+    leaves no output behind then; `clock` gives nanoseconds.
+    """
+    specs.check_model(specs.check(spec))
+    with staging(out) as stage, classified(spec.device):
+        result, environment = _measure(spec, stage, reporter, clock)
+        stage.write(ENVIRONMENT, environment)
+        stage.write(RESULT, result)
+        stage.publish()
+    return result
+
+
+def set_threads(threads: int | None) -> int:
+    """Fix torch's CPU threads to `threads`, else one per usable CPU; gives the number."""
+    count = threads or usable_cpus()
+    torch.set_num_threads(count)
+    return count
+
+
+def _measure(
+    spec: RunSpec, stage: Staging, reporter: Reporter, clock: Clock
+) -> tuple[Result, Environment]:
+    loaded = _load(spec, reporter, clock)
+    session = loaded.session
+    first_call = passes.correctness(session)
+    passes.warm_up(session)
+    units = passes.timed(session)
+    memory, warnings = passes.memory(session)
+    profiled = passes.profiled(session, units, stage.path(TRACE))
+    timed = session.scenario.metrics(units)
+    result = Result(
+        spec=spec,
+        spec_hash=specs.spec_hash(spec),
+        model=loaded.facts,
+        metrics=(*timed, *memory, first_call, loaded.build_time),
+        profiled_ratio=profiled.ratio,
+        profiled_note=profiled.note,
+        warnings=(*warnings, *profiled.warnings),
+        profiler_version=profiler.__version__,
+    )
+    return result, loaded.environment
+
+
+def _load(spec: RunSpec, reporter: Reporter, clock: Clock) -> Loaded:
+    reporter.step("load", 0, 1, f"{spec.model} {spec.scenario} on {spec.device}")
+    set_threads(spec.threads)
+    device = Device(spec.device, clock)
+    plan = plan_model(spec)
+    require_fit(plan, spec, device)
+    start = device.now()
+    built = build(plan, spec, device)
+    elapsed = device.now() - start
+    bench = Bench(
+        spec=spec,
+        model=built.model,
+        inputs=built.inputs,
+        vocabulary=built.vocabulary,
+        device=device,
+    )
+    scenario = REGISTRY[spec.scenario](bench)
+    environment = fingerprint(device)
+    reporter.step("load", 1, 1)
+    return Loaded(
+        session=Session(bench=bench, scenario=scenario, reporter=reporter),
+        facts=built.facts,
+        environment=environment,
+        build_time=summarise(
+            "build_time", [elapsed], phase="load", method=f"{device.timing_method}; built once"
+        ),
+    )

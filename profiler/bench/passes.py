@@ -1,0 +1,129 @@
+"""The phases of a run after loading; a profiled number never becomes a headline."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from profiler.bench.capture import Capture, capture
+from profiler.bench.output import Reporter
+from profiler.bench.scenarios.base import Bench, Scenario, Stamps
+from profiler.bench.summary import median, summarise
+from profiler.types import Metric
+
+RATIO_WARNING = 1.1
+"""A profiled step this much slower than a timed one is worth a warning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One scenario at work and where its progress goes."""
+
+    bench: Bench
+    scenario: Scenario
+    reporter: Reporter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profiled:
+    """The outcome of the profiled phase: how much slower than timed, and what to tell."""
+
+    ratio: float | None
+    note: str
+    warnings: tuple[str, ...]
+
+
+def correctness(session: Session) -> Metric:
+    """Run the unit for the very first time, then check its numbers; gives the first-call metric."""
+    session.reporter.step("correctness", 0, 1)
+    now = session.bench.device.now
+    start = now()
+    session.scenario.run()
+    first = now() - start
+    session.scenario.check()
+    session.reporter.step("correctness", 1, 1)
+    method = f"{session.bench.device.timing_method}; one execution"
+    return summarise("first_call", [first], phase="correctness", method=method)
+
+
+def warm_up(session: Session) -> None:
+    """Run and forget the asked number of units."""
+    units = session.bench.spec.warmup
+    session.reporter.step("warmup", 0, units)
+    for unit in range(1, units + 1):
+        session.scenario.run()
+        session.reporter.step("warmup", unit, units)
+
+
+def timed(session: Session) -> list[Stamps]:
+    """The stamps of every timed unit: no profiler, no hooks, no garbage collection."""
+    units = session.bench.spec.iterations
+    session.reporter.step("timed", 0, units)
+    stamps = []
+    with frozen_garbage():
+        for unit in range(1, units + 1):
+            stamps.append(session.scenario.run())
+            session.reporter.step("timed", unit, units)
+    return stamps
+
+
+def memory(session: Session) -> tuple[list[Metric], tuple[str, ...]]:
+    """Memory metrics of one more unit, and a warning when the device counts nothing."""
+    session.reporter.step("memory", 0, 1)
+    probe = session.bench.device.peak_memory()
+    if probe is None:
+        kind = session.bench.device.kind
+        return [], (f"peak memory not measured: the {kind} back-end has no memory statistics",)
+    gc.collect()
+    with probe:
+        session.scenario.run()
+    session.reporter.step("memory", 1, 1)
+    return [
+        summarise(name, [peak], phase="memory", method=probe.method)
+        for name, peak in probe.peaks.items()
+    ], ()
+
+
+def profiled(session: Session, units: list[Stamps], path: Path) -> Profiled:
+    """Record the trace into `path` and compare its steps with the timed ones."""
+    asked = session.bench.spec.profiled_steps
+    if asked == 0:
+        return Profiled(ratio=None, note="not profiled: profiled_steps is 0", warnings=())
+    session.reporter.step("profiled", 0, asked)
+    bench = session.bench
+    taken = capture(session.scenario, bench.model, device=bench.device, asked=asked, path=path)
+    session.reporter.step("profiled", asked, asked)
+    return compare(taken, session.scenario.step_times(units))
+
+
+def compare(taken: Capture, timed_ns: list[int]) -> Profiled:
+    """Median profiled step over median timed step, with a warning above `RATIO_WARNING`."""
+    ratio = median(taken.step_ns) / median(timed_ns)
+    note = f"median of {len(taken.step_ns)} profiled steps / median of {len(timed_ns)} timed steps"
+    warnings = []
+    if ratio > RATIO_WARNING:
+        warnings.append(
+            f"profiled steps took {ratio:.2f} x the timed ones: read shares from the trace, "
+            "times from the metrics"
+        )
+    if taken.note:
+        warnings.append(taken.note)
+    return Profiled(ratio=ratio, note=note, warnings=tuple(warnings))
+
+
+@contextlib.contextmanager
+def frozen_garbage() -> Iterator[None]:
+    """No collection inside: what lives now is set aside, cycles made meanwhile wait."""
+    gc.collect()
+    gc.freeze()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if was_enabled:
+            gc.enable()
