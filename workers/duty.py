@@ -1,0 +1,49 @@
+"""What a worker process does when its bell rings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from django.conf import settings
+
+from workers.job import Timing
+
+
+class Duty(Protocol):
+    """One kind of work: benchmarks of a platform, or traces."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def platform(self) -> str: ...
+    @property
+    def queue(self) -> str: ...
+    def next(self) -> tuple[int, int] | None: ...
+    def handle(self, subject_id: int, attempt: int) -> bool: ...
+    def tidy(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where a worker of this host keeps things, and its times."""
+
+    spool: Path
+    locks: Path
+    timing: Timing
+
+
+def places() -> Places:
+    """From the settings."""
+    scale = settings.TIME_SCALE
+    return Places(
+        spool=settings.VAR_DIR / "spool",
+        locks=settings.VAR_DIR / "locks",
+        timing=Timing(
+            heartbeat_s=settings.HEARTBEAT_S,
+            self_fence_s=settings.SELF_FENCE_S,
+            term_grace_s=10 / scale,
+            lock_wait_s=300 / scale,
+        ),
+    )
