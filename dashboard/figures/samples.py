@@ -1,0 +1,91 @@
+"""The samples of one metric in the order they were taken, with their median."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dashboard.figures.text import plot_text
+from profiler import units
+
+Figure = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """What to draw: `points` are (number of the sample, value in `unit`)."""
+
+    title: str
+    unit: str
+    points: Sequence[tuple[int, float]]
+    median: float
+
+
+def samples_figure(series: Series) -> Figure:
+    """A line with points, and a dashed line at the median."""
+    factor, unit = _scale(series)
+    numbers = [number for number, _ in series.points]
+    values = [value / factor for _, value in series.points]
+    shown = [units.quantity(value, series.unit) for _, value in series.points]
+    return {
+        "data": [
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": plot_text(series.title),
+                "x": numbers,
+                "y": values,
+                "text": [plot_text(text) for text in shown],
+                "hovertemplate": "sample %{x}: %{text}<extra></extra>",
+                "line": {"color": "var(--compute)", "width": 1.5},
+                "marker": {"color": "var(--compute)", "size": 5},
+            }
+        ],
+        "layout": {
+            "height": 260,
+            "showlegend": False,
+            "xaxis": {"title": {"text": "sample"}, "tickformat": ",d", "rangemode": "tozero"},
+            "yaxis": {"title": {"text": plot_text(f"{series.title} ({unit})")}},
+            "shapes": [_median_line(series.median / factor)],
+            "annotations": [_median_label(series, factor)],
+        },
+    }
+
+
+def _scale(series: Series) -> tuple[float, str]:
+    """One unit for the whole axis: that of the median."""
+    text = units.quantity(series.median, series.unit)
+    unit = text.rsplit(" ", 1)[-1] if " " in text else series.unit
+    scales = {"ns": {"s": 1e9, "ms": 1e6, "µs": 1e3}, "bytes": _BYTES}
+    if series.unit in scales:
+        return scales[series.unit].get(unit, 1.0), unit
+    prefix = unit.removesuffix(series.unit)
+    return {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}.get(prefix, 1.0), unit
+
+
+_BYTES = {"TiB": 2.0**40, "GiB": 2.0**30, "MiB": 2.0**20, "KiB": 2.0**10}
+
+
+def _median_line(height: float) -> dict[str, object]:
+    return {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": height,
+        "y1": height,
+        "line": {"color": "var(--worse)", "width": 1, "dash": "dash"},
+    }
+
+
+def _median_label(series: Series, factor: float) -> dict[str, object]:
+    return {
+        "xref": "paper",
+        "x": 1,
+        "xanchor": "right",
+        "y": series.median / factor,
+        "yanchor": "bottom",
+        "showarrow": False,
+        "text": plot_text(f"median {units.quantity(series.median, series.unit)}"),
+        "font": {"color": "var(--worse)"},
+    }

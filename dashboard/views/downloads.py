@@ -1,0 +1,85 @@
+"""Answers that are files: CSV tables and stored artifacts. Stored bytes are never rendered."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO, cast
+
+from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.utils.cache import patch_vary_headers
+
+from dashboard.models import Artifact
+from dashboard.services import artifacts
+from profiler.errors import printable
+
+Cell = str | int | float | None
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+
+
+def csv_cell(value: Cell) -> Cell:
+    """Text that a spreadsheet would run as a formula gets an apostrophe; numbers stay numbers."""
+    if not isinstance(value, str):
+        return value
+    shown = printable(value)
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+
+
+def csv_response(
+    name: str, header: Sequence[str], rows: Iterable[Sequence[Cell]]
+) -> StreamingHttpResponse:
+    """A table as CSV in UTF-8, streamed; `name` is ours, never foreign text."""
+
+    def lines() -> Iterator[str]:
+        yield _line(header)
+        for row in rows:
+            yield _line([csv_cell(cell) for cell in row])
+
+    response = StreamingHttpResponse(lines(), content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def _line(row: Sequence[Cell]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer).writerow(row)
+    return buffer.getvalue()
+
+
+def download(artifact: Artifact, name: str) -> FileResponse:
+    """Stored bytes to be saved, whatever they are: never shown, never sniffed, no scripts."""
+    response = FileResponse(
+        artifacts.open_artifact(artifact.sha256),
+        as_attachment=True,
+        filename=name,
+        content_type="application/octet-stream",
+    )
+    response["Content-Length"] = str(artifact.size_bytes)
+    response["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def json_file(artifact: Artifact) -> FileResponse:
+    """A JSON document of our own making."""
+    response = FileResponse(
+        artifacts.open_artifact(artifact.sha256), content_type="application/json"
+    )
+    response["Content-Length"] = str(artifact.size_bytes)
+    return response
+
+
+def gzipped_json(request: HttpRequest, artifact: Artifact) -> HttpResponse | FileResponse:
+    """A JSON document stored gzipped: passed on as it is to whoever understands gzip."""
+    handle = artifacts.open_artifact(artifact.sha256)
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        response = FileResponse(handle, content_type="application/json")
+        response["Content-Encoding"] = "gzip"
+        response["Content-Length"] = str(artifact.size_bytes)
+    else:
+        plain = cast(BinaryIO, gzip.GzipFile(fileobj=handle))
+        response = FileResponse(plain, content_type="application/json")
+    patch_vary_headers(response, ["Accept-Encoding"])
+    return response

@@ -1,0 +1,41 @@
+"""What every view knows of a request, and who may act."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase
+from django_htmx.middleware import HtmxDetails
+
+from dashboard.models import Run, User
+
+P = ParamSpec("P")
+
+
+class SignedInRequest(HttpRequest):
+    """A request behind the sign-in: its user is a person."""
+
+    user: User
+    htmx: HtmxDetails
+
+
+def operators_only(
+    view: Callable[Concatenate[SignedInRequest, P], HttpResponseBase],
+) -> Callable[Concatenate[SignedInRequest, P], HttpResponseBase]:
+    """Viewers read; only operators and admins trigger, cancel and upload."""
+
+    @wraps(view)
+    def checked(request: SignedInRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if not request.user.may_operate:
+            raise PermissionDenied("Your role may only read; ask an admin to make you an operator.")
+        return view(request, *args, **kwargs)
+
+    return checked
+
+
+def may_cancel(user: User, run: Run) -> bool:
+    """Operators cancel their own runs, admins anybody's."""
+    return user.may_admin or (user.may_operate and run.created_by_id == user.pk)

@@ -1,0 +1,148 @@
+// Pages of runs and traces, beside daybreak.js. All of them work without it but the flame graph.
+//   data-follow="id"     a checkbox: while it is off the log lines of that id stand still
+//   data-flame, data-profile   a frame that opens the viewer once its profile is known to be there
+//   data-panel="url"     a table whose links and filter renew it in place, the address kept
+//   data-run-count       says how many runs the form makes
+(() => {
+  "use strict";
+  const { daybreak, htmx } = window;
+
+  // Polls: a log that is not followed stays; an error page or the sign-in page is never swapped in.
+  function followed(element) {
+    const box = document.querySelector(`[data-follow="${CSS.escape(element.id)}"]`);
+    return !box || box.checked;
+  }
+
+  document.addEventListener("htmx:before:request", (event) => {
+    const source = event.detail.ctx.sourceElement;
+    if (source?.id && !followed(source)) event.preventDefault();
+  });
+  document.addEventListener("htmx:before:response", (event) => {
+    const { raw, status } = event.detail.ctx.response;
+    if (raw.redirected) {
+      event.preventDefault();
+      window.location.reload(); // signed out meanwhile: the page itself asks to sign in again
+    } else if (status >= 400) {
+      event.preventDefault();
+    }
+  });
+
+  function toEnd(box) {
+    const log = box.checked && document.getElementById(box.dataset.follow)?.querySelector(".log");
+    if (log) log.scrollTop = log.scrollHeight;
+  }
+
+  function followLogs() {
+    document.querySelectorAll("[data-follow]").forEach(toEnd);
+  }
+
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-follow]")) toEnd(event.target);
+    if (event.target.name === "scenarios") countRuns();
+  });
+
+  // Flame graph: the viewer shows no reason when a file is missing, so look before it does.
+  function problem(frame, text) {
+    const note = frame.closest("section").querySelector("[data-flame-problem]");
+    note.querySelector("p").textContent = text;
+    note.hidden = false;
+    frame.hidden = true;
+  }
+
+  async function there(url) {
+    try {
+      const answer = await window.fetch(url, { method: "HEAD", credentials: "same-origin" });
+      return answer.ok && !answer.redirected;
+    } catch {
+      return false; // no answer at all is as good as a missing file
+    }
+  }
+
+  function tellViewerTheme() {
+    const scheme = daybreak.theme() === "dark" ? "DARK" : "LIGHT";
+    daybreak.write("speedscope-color-scheme", scheme);
+  }
+
+  async function openFlame(frame) {
+    const { flame, profile } = frame.dataset;
+    delete frame.dataset.flame;
+    if (!(await there(profile))) {
+      problem(frame, "The flame graph of this trace cannot be loaded. Read the trace again, or look at the operator table.");
+    } else if (!(await there(flame.split("#")[0]))) {
+      problem(frame, "The flame graph viewer is not installed on this server: an admin can run make assets.");
+    } else {
+      tellViewerTheme();
+      frame.src = flame;
+    }
+  }
+
+  // Loaded only when about to be seen: a page of numbers does not wait for it.
+  const seen = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (!isIntersecting) continue;
+      seen.unobserve(target);
+      openFlame(target);
+    }
+  }, { rootMargin: "400px" });
+
+  function watchFlames() {
+    document.querySelectorAll("[data-flame]").forEach((frame) => seen.observe(frame));
+  }
+
+  document.addEventListener("daybreak:theme", () => {
+    tellViewerTheme();
+    // The viewer reads its theme when it loads.
+    for (const frame of document.querySelectorAll("iframe.viewer[src]")) {
+      frame.contentWindow.location.reload();
+    }
+  });
+
+  // Tables that renew themselves
+  async function renew(panel, query) {
+    const url = new URL(panel.dataset.panel, window.location.href);
+    url.search = query;
+    await htmx.ajax("GET", url.pathname + url.search, { target: panel, swap: "outerMorph" });
+    const own = new URL(window.location.href);
+    own.search = query;
+    window.history.replaceState(null, "", own);
+  }
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("[data-panel] a[href^='?'], [data-panel] a[href='']");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    renew(link.closest("[data-panel]"), new URL(link.href).search);
+  });
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    const panel = form.method === "get" && form.closest("[data-panel]");
+    if (!panel) return;
+    event.preventDefault();
+    renew(panel, `?${new URLSearchParams(new FormData(form))}`);
+  });
+
+  // New run
+  function countRuns() {
+    const place = document.querySelector("[data-run-count]");
+    if (!place) return;
+    const runs = document.querySelectorAll("[name=scenarios]:checked").length;
+    place.textContent = runs === 1 ? "1 run" : `${runs} runs`;
+  }
+
+  function start() {
+    watchFlames();
+    followLogs();
+    countRuns();
+  }
+
+  document.addEventListener("htmx:after:swap", (event) => {
+    watchFlames();
+    followLogs();
+    // Charts that came with a swap are drawn by what draws them on a change of theme.
+    if (event.detail.ctx.target?.id === "run-result") {
+      document.dispatchEvent(new CustomEvent("daybreak:theme", { detail: daybreak.theme() }));
+    }
+  });
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();
