@@ -59,5 +59,5 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt $(VENV)/.installed
 	@touch $@
 
 static/vendor/speedscope/VERSION: package.json package-lock.json | $(VENV)/.installed
-	@command -v npm >/dev/null || $(PIP) '.[assets]'
+	@command -v npm >/dev/null || $(PIP) --editable '.[assets]'
 	@$(BIN)/python manage.py fetch_assets
