@@ -1,0 +1,150 @@
+"""The words of the product, each with one meaning. Metrics come from their own definitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dashboard.models import FailureKind, RunState, TraceState
+from profiler.metrics import METRICS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One term; pages link to `#anchor`."""
+
+    anchor: str
+    term: str
+    meaning: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Entries that belong together."""
+
+    anchor: str
+    title: str
+    entries: tuple[Entry, ...]
+
+
+WORDS: dict[str, str] = {
+    "model": "An architecture plus configuration: built in, a config.json, a local checkpoint, or "
+    "a factory in a repository.",
+    "scenario": "What the model is asked to do: prefill, decode or training.",
+    "prefill": "Reading the whole prompt at once, up to the first new token.",
+    "decode": "Producing the following tokens one by one.",
+    "training": "Forward pass, backward pass and optimiser step on a batch.",
+    "workload": "Model x scenario x parameters (batch, lengths, dtype ...): the unit of history.",
+    "platform": "A named machine class: accelerator, count, memory. A run needs a worker of its "
+    "platform.",
+    "environment": "The fingerprint of one run: versions, clocks, driver, variables. Runs of "
+    "different environments are not compared without saying so.",
+    "run": "One execution of a workload on a platform. Terminal states never change; running "
+    "again makes a new run.",
+    "attempt": "One claim of a run by a worker. A run whose worker was lost gets up to three.",
+    "sample": "One measured value. A metric is the median of its samples unless its method says "
+    "otherwise.",
+    "metric": "A named quantity with unit and direction: lower or higher is better.",
+    "spread": "Half the interquartile range of the samples, written behind the value as ±. It "
+    "tells how much single samples differ, not how sure the median is.",
+    "n": "How many samples stand behind a value.",
+    "trace": "A profiler file of one rank; it may also be uploaded without a run.",
+    "operator": "A host-side operation such as aten::mm.",
+    "kernel": "A device activity that an operator launched.",
+    "self time": "Time inside an operator without the operators it called.",
+    "total time": "Time from the start to the end of an operator, including what it called.",
+    "timed phase": "The measured repetitions; never profiled.",
+    "profiled phase": "Separate repetitions under the profiler. They are slower; the ratio to the "
+    "timed phase is shown with the run.",
+    "finding": "One ranked bottleneck: evidence, recoverable time per step, advice.",
+    "baseline, candidate": "The two sides of a comparison.",
+    "outbox": "Messages that wait for the keeper to pass them to the broker.",
+    "keeper": "The process that rings for queued work and takes back what a lost worker held.",
+    "heartbeat": "A sign of life that every worker sends; without one its run is taken back.",
+}
+
+STATES: dict[RunState, str] = {
+    RunState.QUEUED: "Waits for a worker of its platform.",
+    RunState.RUNNING: "A worker has it; heartbeats arrive.",
+    RunState.SUCCEEDED: "Measured; its result is stored and never changes.",
+    RunState.FAILED: "The benchmark ended without a result; the failure kind says why.",
+    RunState.TIMED_OUT: "Ended because it ran over its time limit.",
+    RunState.CANCELLED: "Ended by a person.",
+    RunState.LOST: "Its workers stopped answering as often as a run may be tried.",
+    RunState.EXPIRED: "No worker of its platform took it within a week.",
+}
+
+TRACE_STATES: dict[TraceState, str] = {
+    TraceState.PENDING: "Stored; waits to be read.",
+    TraceState.INGESTING: "Being read.",
+    TraceState.READY: "Read: operators, flame graph and report are there.",
+    TraceState.REJECTED: "Could not be read; the reason is shown. The run keeps its numbers.",
+}
+
+FAILURES: dict[FailureKind, str] = {
+    FailureKind.BAD_SPEC: "The specification cannot work, for example a model that is unknown.",
+    FailureKind.CRASHED: "The benchmark ended with an error; its log holds the details.",
+    FailureKind.SIGNAL: "The operating system or somebody ended the process.",
+    FailureKind.OOM_HOST: "It needed more host memory than it may use.",
+    FailureKind.OOM_DEVICE: "It did not fit into the device's memory; try a smaller batch.",
+    FailureKind.UNSUPPORTED: "The device cannot run an operator or number type of the model.",
+    FailureKind.NON_FINITE: "The output held NaN or infinity, so the speed would mean nothing.",
+    FailureKind.INVALID_RESULT: "It ended well but left no result that can be used.",
+    FailureKind.DISK_FULL: "The worker's or the server's disk was full.",
+    FailureKind.TIME_LIMIT: "It ran over its time limit and was ended.",
+    FailureKind.WORKER_LOST: "The worker stopped answering.",
+    FailureKind.WORKER_FAULT: "The worker failed, not the benchmark.",
+    FailureKind.CANCELLED: "A person ended it.",
+    FailureKind.NO_WORKER: "No worker of its platform was there.",
+}
+
+
+def sections() -> tuple[Section, ...]:
+    """The whole glossary."""
+    return (
+        Section(anchor="words", title="Words", entries=_words()),
+        Section(anchor="metrics", title="Metrics", entries=_metrics()),
+        Section(anchor="states", title="States of a run", entries=_states()),
+        Section(anchor="trace-states", title="States of a trace", entries=_trace_states()),
+        Section(anchor="failures", title="Kinds of failure", entries=_failures()),
+    )
+
+
+def _words() -> tuple[Entry, ...]:
+    return tuple(
+        Entry(anchor=f"word-{term.replace(',', '').replace(' ', '-')}", term=term, meaning=meaning)
+        for term, meaning in WORDS.items()
+    )
+
+
+def _metrics() -> tuple[Entry, ...]:
+    return tuple(
+        Entry(
+            anchor=f"metric-{row.name}",
+            term=row.title,
+            meaning=row.meaning,
+            note=f"{row.name}, in {row.unit}, {row.direction} is better, definition {row.version}",
+        )
+        for row in METRICS.values()
+    )
+
+
+def _states() -> tuple[Entry, ...]:
+    return tuple(
+        Entry(anchor=f"state-{state.value}", term=str(state.label), meaning=meaning)
+        for state, meaning in STATES.items()
+    )
+
+
+def _trace_states() -> tuple[Entry, ...]:
+    return tuple(
+        Entry(anchor=f"trace-{state.value}", term=str(state.label), meaning=meaning)
+        for state, meaning in TRACE_STATES.items()
+    )
+
+
+def _failures() -> tuple[Entry, ...]:
+    return tuple(
+        Entry(anchor=f"failure-{kind.value}", term=str(kind.label), meaning=meaning)
+        for kind, meaning in FAILURES.items()
+    )

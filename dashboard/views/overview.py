@@ -1,0 +1,16 @@
+"""The first page: what is measured, is it well, what needs a look."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.queries import overview as queries
+from dashboard.views.requests import SignedInRequest
+
+
+@require_safe
+def overview(request: SignedInRequest) -> HttpResponse:
+    context = {"overview": queries.overview(), "columns": queries.columns()}
+    return render(request, "dashboard/overview.html", context)
