@@ -94,15 +94,6 @@ def marked(marker: str) -> set[Process]:
     return {process for process, value in _markers() if value == needle}
 
 
-def all_marked() -> dict[str, set[Process]]:
-    """Marker -> living processes of this user that carry it."""
-    found: dict[str, set[Process]] = {}
-    for process, value in _markers():
-        name = value.partition(b"=")[2].decode("utf-8", "backslashreplace")
-        found.setdefault(name, set()).add(process)
-    return found
-
-
 def _markers() -> Iterable[tuple[Process, bytes]]:
     own = os.getuid()
     prefix = f"{MARKER}=".encode()

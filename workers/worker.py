@@ -13,8 +13,10 @@ import secrets
 import socket
 import sys
 import threading
+import warnings
 
 from celery import bootsteps, signals
+from celery.platforms import SecurityWarning
 from celery.worker.consumer import Consumer
 from celery.worker.consumer.tasks import Tasks
 from django.conf import settings
@@ -150,6 +152,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m workers.worker", description=__doc__)
     parser.add_argument("kind", choices=("run", "ingest"))
     chosen = parser.parse_args(arguments)
+    # Celery warns root of pickled messages; ours are JSON only.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
     stop = threading.Event()
     name = worker_name()
     slot = Slot(make_duty(chosen.kind, name, stop), stop)
