@@ -1,0 +1,1 @@
+"""Results computed from a normalised trace; nothing here draws."""

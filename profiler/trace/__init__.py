@@ -1,0 +1,1 @@
+"""Reading traces: bytes -> columns -> one event model -> structure and store."""

@@ -1,0 +1,165 @@
+"""Which host call and which operator each piece of device work belongs to, and by which rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from profiler.trace.batch import NONE
+from profiler.trace.clock import Int64
+from profiler.trace.kinds import Kind
+from profiler.trace.model import Bool, Kinds, Trace
+from profiler.trace.nest import Nesting, nearest, nest
+
+HOST_KINDS = (Kind.HOST_OP, Kind.RUNTIME, Kind.ANNOTATION, Kind.MODULE)
+_FORWARD_BACKWARD = ("fwdbwd", "forward_backward", "async_task_queue")
+
+
+class Rule(IntEnum):
+    """How a piece of device work found its host side; tried in this order."""
+
+    NONE = 0
+    CORRELATION = 1
+    FLOW = 2
+    EXTERNAL_ID = 3
+
+
+@dataclass(slots=True)
+class Structure:
+    """Nesting of the host and links from the device to it.
+
+    `host` nests operators, runtime calls, annotations and modules together;
+    `ops` operators alone. `position` maps rows of `Events` to positions in
+    `host`, `op_position` in `ops` (-1 elsewhere). `launch`, `op` and `rule`
+    are aligned with `Trace.device`: rows of `Events` or -1.
+    """
+
+    host: Nesting
+    ops: Nesting
+    position: Int64
+    op_position: Int64
+    launch: Int64
+    op: Int64
+    rule: Kinds
+
+
+def link(trace: Trace) -> Structure:
+    """Nest the host events and link every piece of device work to launch and operator."""
+    events = trace.events
+    host = _nest(trace, HOST_KINDS)
+    ops = _nest(trace, (Kind.HOST_OP,))
+    position = _positions(host, len(events))
+    launch, rule = _by_correlation(trace)
+    _by_flow(trace, launch, rule)
+    is_op = np.asarray(events.kind[host.rows] == Kind.HOST_OP)
+    op = _op_of(launch, host, position, is_op)
+    _by_external_id(trace, launch, op, rule)
+    return Structure(
+        host=host,
+        ops=ops,
+        position=position,
+        op_position=_positions(ops, len(events)),
+        launch=launch,
+        op=op,
+        rule=rule,
+    )
+
+
+def _nest(trace: Trace, kinds: tuple[Kind, ...]) -> Nesting:
+    events = trace.events
+    rows = np.flatnonzero(np.isin(events.kind, np.array(kinds, np.int8)))
+    return nest(
+        rows, events.track[rows], events.ts[rows], events.dur[rows], events.external_id[rows]
+    )
+
+
+def _positions(nesting: Nesting, n: int) -> Int64:
+    position = np.full(n, NONE, np.int64)
+    position[nesting.rows] = np.arange(len(nesting.rows))
+    return position
+
+
+def _op_of(launch: Int64, host: Nesting, position: Int64, is_op: Bool) -> Int64:
+    """The innermost operator around each launching call; the call itself when it is one."""
+    above = nearest(host.parent, is_op) if len(is_op) else host.parent
+    op = np.full(len(launch), NONE, np.int64)
+    linked = np.flatnonzero(launch >= 0)
+    at = position[launch[linked]]
+    nested = at >= 0
+    linked, at = linked[nested], at[nested]
+    own = np.where(is_op[at], at, above[at])
+    op[linked] = np.where(own >= 0, host.rows[own], NONE)
+    return op
+
+
+def _by_correlation(trace: Trace) -> tuple[Int64, Kinds]:
+    events, device = trace.events, trace.device
+    launch = np.full(len(device.rows), NONE, np.int64)
+    rule = np.zeros(len(device.rows), np.int8)
+    calls = np.flatnonzero((events.kind == Kind.RUNTIME) & (events.correlation >= 0))
+    if not len(calls):
+        return launch, rule
+    ids = events.correlation[calls]
+    order = np.argsort(ids, kind="stable")
+    calls, ids = calls[order], ids[order]
+    wanted = events.correlation[device.rows]
+    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    hit = (ids[at] == wanted) & (wanted >= 0)
+    launch[hit] = calls[at[hit]]
+    rule[hit] = Rule.CORRELATION
+    return launch, rule
+
+
+def _by_flow(trace: Trace, launch: Int64, rule: Kinds) -> None:
+    """Follow flow arrows from the start of unlinked device work back to a host event."""
+    device, flows = trace.device, trace.flows
+    loose = np.flatnonzero(launch == NONE)
+    if not len(loose) or not len(flows.ts):
+        return
+    skipped = {code for code, s in enumerate(trace.strings) if s in _FORWARD_BACKWARD}
+    begins: dict[tuple[int, int], tuple[int, int]] = {}
+    ends: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    columns = (flows.category, flows.id, flows.track, flows.ts, flows.begin)
+    for category, flow, track, ts, begin in zip(*(c.tolist() for c in columns), strict=True):
+        if category in skipped:
+            continue
+        if begin:
+            begins.setdefault((category, flow), (track, ts))
+        else:
+            ends.setdefault((track, ts), []).append((category, flow))
+    starting = _host_starts(trace)
+    tracks = trace.events.track[device.rows[loose]].tolist()
+    for at, track, ts in zip(loose.tolist(), tracks, device.ts[loose].tolist(), strict=True):
+        for arrow in ends.get((track, ts), ()):
+            row = starting.get(begins.get(arrow, (NONE, NONE)))
+            if row is not None:
+                launch[at], rule[at] = row, Rule.FLOW
+                break
+
+
+def _host_starts(trace: Trace) -> dict[tuple[int, int], int]:
+    """Host rows by (track, start); of equal starts the shortest, which is the innermost."""
+    events = trace.events
+    rows = np.flatnonzero(np.isin(events.kind, np.array((Kind.HOST_OP, Kind.RUNTIME), np.int8)))
+    rows = rows[np.argsort(-events.dur[rows], kind="stable")]
+    keys = zip(events.track[rows].tolist(), events.ts[rows].tolist(), strict=True)
+    return dict(zip(keys, rows.tolist(), strict=True))
+
+
+def _by_external_id(trace: Trace, launch: Int64, op: Int64, rule: Kinds) -> None:
+    """For work without an operator so far: the operator that carries the same external id."""
+    events, device = trace.events, trace.device
+    ops = np.flatnonzero((events.kind == Kind.HOST_OP) & (events.external_id > 0))
+    loose = np.flatnonzero((op == NONE) & (events.external_id[device.rows] > 0))
+    if not len(ops) or not len(loose):
+        return
+    order = np.argsort(events.external_id[ops], kind="stable")
+    ids = events.external_id[ops][order]
+    wanted = events.external_id[device.rows[loose]]
+    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    hit = ids[at] == wanted
+    op[loose[hit]] = ops[order[at[hit]]]
+    fresh = loose[hit]
+    rule[fresh[launch[fresh] == NONE]] = Rule.EXTERNAL_ID

@@ -1,0 +1,218 @@
+"""Decoding of event text, strict first, then with repairs that each have a public bug behind them.
+
+What strict parsers refuse costs one event here, never a file: blocks are
+narrowed down to the event at fault, that event is repaired if a known repair
+helps, and dropped and counted otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+import msgspec
+
+from profiler.trace.schema import NO_ARGUMENTS, RAW_ARGUMENTS, SPELLINGS, Arguments, Event
+
+BOUNDARY = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|id|args|dur|bp|s)"\s*:)')
+_BYTE = re.compile(r"trailing characters \(byte (\d+)\)")
+_AFTER_ARRAY = re.compile(rb'\s*(?:,\s*(?:"[^"]*"\s*:|\}|$)|\}|$)')
+_BARE = re.compile(
+    r"(?<=[:\[,])(\s*)(?:-?inf(?:inity)?|-?nan|N/A|None|undefined)(?=\s*[,}\]])", re.I
+)
+_LONE_BACKSLASH = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_WINDOWS_PATH = re.compile(r'\\(?!["\\])')
+_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+_NAME_VALUE = re.compile(
+    r'("name"\s*:\s*")(.*?)("\s*(?:,\s*"(?:ph|cat|pid|tid|ts|dur|id|args|s|bp)"\s*:|\}\s*$))', re.S
+)
+_INNER_QUOTE = re.compile(r'(?<!\\)"')
+_JOINED = 8
+
+_events = msgspec.json.Decoder(list[Event])
+_anything = msgspec.json.Decoder()
+
+
+@dataclass
+class Decoded:
+    """Events of one block and what had to be done to get them.
+
+    `tail` is the text after the end of the event array, None while the array
+    goes on.
+    """
+
+    events: list[Event]
+    tail: bytes | None = None
+    repaired: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def decode_block(text: bytes) -> Decoded:
+    """All events in `text`: whole events joined by commas, perhaps followed by the file's tail."""
+    quick = _strict(text)
+    return quick if quick is not None else _piecewise(text)
+
+
+def _strict(text: bytes) -> Decoded | None:
+    """The block by the typed decoder, None when it refuses."""
+    array = b"[%b]" % text
+    try:
+        return Decoded(_events.decode(array))
+    except msgspec.ValidationError:
+        return None
+    except RecursionError:
+        return None
+    except msgspec.DecodeError as error:
+        found = _BYTE.search(str(error))
+    except UnicodeDecodeError:
+        return None
+    if found is None:
+        return None
+    end = int(found.group(1)) - 1
+    if not _AFTER_ARRAY.match(array, end, len(array) - 1):
+        return None
+    try:
+        return Decoded(_events.decode(array[:end]), tail=array[end:-1])
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _piecewise(text: bytes) -> Decoded:
+    """Narrow a refused block down to the events at fault by a window that shrinks and grows."""
+    starts = [0, *(match.end() for match in BOUNDARY.finditer(text))]
+    ends = [*(match.start() + 1 for match in BOUNDARY.finditer(text)), len(text)]
+    out = Decoded([])
+    at, window = 0, max(1, len(starts) // 2)
+    while at < len(starts):
+        window = min(window, len(starts) - at)
+        got = _strict(text[starts[at] : ends[at + window - 1]])
+        if got is None and window > 1:
+            window = max(1, window // 4)
+            continue
+        used = window
+        if got is None:
+            got, used = _one(text, starts, ends, at)
+        out.events += got.events
+        out.repaired += got.repaired
+        out.dropped += got.dropped
+        at += used
+        if got.tail is not None:
+            rest = text[ends[at - 1] :]
+            out.tail = got.tail + rest
+            break
+        window *= 2
+    return out
+
+
+def _one(text: bytes, starts: list[int], ends: list[int], at: int) -> tuple[Decoded, int]:
+    """One event at fault: join pieces of nested lists, else repair, else drop."""
+    piece = text[starts[at] : ends[at]]
+    if (event := _loose(piece)) is not None:
+        return Decoded([event]), 1
+    for more in range(1, min(_JOINED, len(starts) - at)):
+        joined = text[starts[at] : ends[at + more]]
+        if (got := _strict(joined)) is not None:
+            return got, more + 1
+        if (event := _loose(joined)) is not None:
+            return Decoded([event]), more + 1
+    return _repair(piece), 1
+
+
+def _loose(piece: bytes) -> Event | None:
+    """Valid JSON whose values have unexpected types."""
+    try:
+        value = _anything.decode(piece)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return coerce(value) if isinstance(value, dict) else None
+
+
+def _repair(piece: bytes) -> Decoded:
+    """Try the known repairs in order; the first that yields an event is counted by name."""
+    last = piece.rstrip()
+    body, closed, tail = last, False, b""
+    if not last.endswith(b"}") or last.count(b"{") < last.count(b"}"):
+        body, closed, tail = _before_tail(last)
+    for name, text in _attempts(body):
+        try:
+            value = json.loads(text, strict=False)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            out = Decoded([coerce(value)], tail=tail if closed else None)
+            out.repaired[name] += 1
+            return out
+    out = Decoded([], tail=tail if closed else None)
+    if body.strip(b" \r\n\t,[]{}"):
+        out.dropped["unreadable event"] += 1
+    return out
+
+
+def _before_tail(piece: bytes) -> tuple[bytes, bool, bytes]:
+    """Split a last event from the `]` and the keys behind it."""
+    found = re.search(rb'\}\s*\](?=\s*(?:,\s*"|\}?\s*$))', piece)
+    if not found:
+        return piece, False, b""
+    return piece[: found.start() + 1], True, piece[found.end() :]
+
+
+def _attempts(piece: bytes) -> list[tuple[str, str]]:
+    text = piece.decode("utf-8", errors="replace").strip().rstrip(",")
+    null = _BARE.sub(r"\1null", text)
+    slashes = _WINDOWS_PATH if "\\u" not in null else _LONE_BACKSLASH
+    lone = slashes if _LONE_BACKSLASH.search(null) else _LONE_BACKSLASH
+    doubled = lone.sub(r"\\\\", null)
+    quoted = _NAME_VALUE.sub(
+        lambda m: m.group(1) + _INNER_QUOTE.sub(r"\\\"", m.group(2)) + m.group(3), doubled, count=1
+    )
+    return [
+        ("invalid text", text),
+        ("not-a-number value", null),
+        ("unescaped backslash", doubled),
+        ("unescaped quote", quoted),
+        ("trailing comma", _TRAILING_COMMA.sub(r"\1", quoted)),
+    ]
+
+
+def coerce(value: dict[str, object]) -> Event:
+    """An event from untyped JSON: unusable values become absent, not an error."""
+    args = value.get("args")
+    cat = value.get("cat")
+    return Event(
+        ph=str(value.get("ph", "")),
+        cat=None if cat is None else str(cat),
+        name=str(value.get("name", "")),
+        pid=_identity(value.get("pid")),
+        tid=_identity(value.get("tid")),
+        ts=_scalar(value.get("ts")),
+        dur=_scalar(value.get("dur")),
+        id=_scalar(value.get("id")),
+        args=_arguments(args) if isinstance(args, dict) else NO_ARGUMENTS,
+    )
+
+
+def _identity(value: object) -> int | str:
+    if isinstance(value, int | str):
+        return value
+    return "" if value is None else str(value)
+
+
+def _scalar(value: object) -> int | float | str | None:
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value if isinstance(value, int | float | str) else None
+
+
+def _arguments(values: dict[str, object]) -> Arguments:
+    known: dict[str, object] = {}
+    for spelling, value in values.items():
+        name = SPELLINGS.get(spelling)
+        if name is None:
+            continue
+        if name.rsplit("_", 1)[0] in RAW_ARGUMENTS:
+            known[name] = msgspec.Raw(msgspec.json.encode(value))
+        else:
+            known[name] = _scalar(value)
+    return Arguments(**known)
