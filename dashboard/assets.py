@@ -12,11 +12,6 @@ from django.contrib.staticfiles.finders import BaseFinder
 from django.core.files.storage import FileSystemStorage, Storage
 
 SPEEDSCOPE = "vendor/speedscope/index.html"
-VIEWER_POLICY = (
-    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'self'"
-)
 
 
 def plotly_folder() -> Path:
@@ -45,12 +40,6 @@ class PlotlyFinder(BaseFinder):
         storage = FileSystemStorage(location=plotly_folder())
         setattr(storage, "prefix", "vendor")  # noqa: B010 - collectstatic reads it
         yield self.NAME, storage
-
-
-def viewer_headers(headers: dict[str, str], path: str, url: str) -> None:
-    """The flame graph viewer gets a policy of its own: only our page may frame it."""
-    if "/vendor/speedscope/" in url and url.endswith(".html"):
-        headers["Content-Security-Policy"] = VIEWER_POLICY
 
 
 def speedscope_present() -> bool:

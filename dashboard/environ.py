@@ -51,6 +51,15 @@ def names(name: str, default: str) -> list[str]:
     return [part.strip() for part in os.environ.get(name, default).split(",") if part.strip()]
 
 
+def folder(path: Path) -> str:
+    """`path` as a private folder that exists."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"folder {path} cannot be made: {error.strerror}") from None
+    return str(path)
+
+
 def private_secret(path: Path) -> str:
     """The secret kept in `path` (0600), made on first use; safe when several processes race."""
     path.parent.mkdir(parents=True, exist_ok=True)

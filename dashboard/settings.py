@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from csp.constants import NONE, SELF, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
 
-from dashboard import environ, sqlite
+from dashboard import environ, sqlite, viewer
 
 sqlite.use_bundled()
 
@@ -127,7 +127,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1 << 20
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 200
 DATA_UPLOAD_MAX_NUMBER_FILES = 8
 FILE_UPLOAD_MAX_MEMORY_SIZE = 1 << 20
-FILE_UPLOAD_TEMP_DIR = str(VAR_DIR / "uploads")
+FILE_UPLOAD_TEMP_DIR = environ.folder(VAR_DIR / "uploads")
 FILE_UPLOAD_PERMISSIONS = 0o600
 
 STATIC_URL = "/static/"
@@ -142,7 +142,7 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
-WHITENOISE_ADD_HEADERS_FUNCTION = "dashboard.assets.viewer_headers"
+WHITENOISE_ADD_HEADERS_FUNCTION = viewer.viewer_headers
 WHITENOISE_MAX_AGE = 600
 
 # Times of the run state machine, in seconds; one divisor shortens them all for tests.

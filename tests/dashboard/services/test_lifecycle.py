@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 from pathlib import Path
 
@@ -183,7 +184,7 @@ def test_it_turns_an_impossible_result_into_a_failure(
     tmp_path: Path, change: dict[str, object], said: str
 ) -> None:
     claim = claimed()
-    answer = scene.result(**change)
+    answer = dataclasses.replace(scene.result(), **change)  # type: ignore[arg-type]
     lifecycle.deliver_run(claim.run_id, claim.fence, scene.succeeded(tmp_path, answer))
     run = Run.objects.get(pk=claim.run_id)
     assert (run.state, run.failure_kind) == (RunState.FAILED, "invalid_result")

@@ -16,6 +16,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
+    MultipleResults,
     RuleBasedStateMachine,
     consumes,
     initialize,
@@ -68,7 +69,7 @@ class RunMachine(RuleBasedStateMachine):
         scene.queued(by=self.by)
 
     @rule(target=messages)
-    def publish(self) -> object:
+    def publish(self) -> MultipleResults[Message]:
         due = outbox.due_messages(10)
         outbox.published([message.outbox_id for message in due])
         return multiple(*due)
@@ -82,16 +83,16 @@ class RunMachine(RuleBasedStateMachine):
         """The broker forgets a message."""
 
     @rule(target=holders, message=messages)
-    def receive(self, message: Message) -> object:
+    def receive(self, message: Message) -> Claim | MultipleResults[Claim]:
         """Messages stay in the bundle: delivering one twice is part of the game."""
         return self._claim(message.subject_id, message.attempt)
 
     @rule(target=holders)
-    def poll(self) -> object:
+    def poll(self) -> Claim | MultipleResults[Claim]:
         ready = lifecycle.next_runs("cpu", 1)
         return self._claim(*ready[0]) if ready else multiple()
 
-    def _claim(self, run_id: int, attempt: int) -> object:
+    def _claim(self, run_id: int, attempt: int) -> Claim | MultipleResults[Claim]:
         self.count += 1
         worker = WorkerIdentity(name=f"worker-{self.count}", platform="cpu")
         claim = lifecycle.claim_run(run_id, attempt, worker)
