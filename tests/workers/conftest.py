@@ -13,6 +13,7 @@ import pytest
 from django.db import connections
 from pytest_django import DjangoDbBlocker, Settings
 
+from tests.workers.bench import Bench
 from tests.workers.system import ROOT, TIME_SCALE, System
 
 DATABASE = "daybreak.sqlite3"
@@ -79,3 +80,12 @@ def system(var_dir: Path, database: Path) -> Iterator[System]:
         yield system
     finally:
         system.stop()
+
+
+@pytest.fixture
+def bench(database: Path, var_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """This process is the worker: runs go through a real supervisor, without broker or keeper."""
+    monkeypatch.setenv("VAR_DIR", str(var_dir))
+    monkeypatch.setenv("TIME_SCALE", str(TIME_SCALE))
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "dashboard.settings")
+    return Bench(var_dir, monkeypatch)
