@@ -140,6 +140,7 @@ class NewRunForm(forms.Form):
     )
     scenarios = forms.MultipleChoiceField(
         choices=same(SCENARIOS),
+        initial=["decode"],
         widget=forms.CheckboxSelectMultiple,
         error_messages={
             "required": "Choose at least one scenario.",

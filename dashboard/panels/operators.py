@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dashboard.forms.traces import OperatorFilterForm
 from dashboard.models import Trace
-from dashboard.queries.traces import PAGE_SIZE, OperatorFilter, OperatorPage, operator_page
+from dashboard.queries.traces import OPERATORS_SIZE, OperatorFilter, OperatorPage, operator_page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class OperatorsPanel:
     form: OperatorFilterForm
     wanted: OperatorFilter
     page: OperatorPage
-    size: int = PAGE_SIZE
+    size: int = OPERATORS_SIZE
 
 
 def operators_panel(trace: Trace, form: OperatorFilterForm) -> OperatorsPanel:

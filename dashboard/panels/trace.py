@@ -18,6 +18,16 @@ THREADS_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopOperator:
+    """The operator that takes the largest share of the self time of all."""
+
+    name: str
+    self_ns: int
+    share: float
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TracePanels:
     """Everything that was read from a trace; `problem` says why the report is missing."""
 
@@ -27,6 +37,7 @@ class TracePanels:
     report: Report | None = None
     problem: str = ""
     devices: tuple[DeviceBar, ...] = ()
+    top: TopOperator | None = None
 
     @property
     def ready(self) -> bool:
@@ -48,6 +59,22 @@ class TracePanels:
         return sum(row.total_ns for row in self.report.kernels) if self.report else 0
 
 
+def _top(report: Report) -> TopOperator | None:
+    """The operator with the most device self time, or host self time without a device."""
+    on_device = any(row.device_self_ns for row in report.operators)
+    times = [row.device_self_ns if on_device else row.host_self_ns for row in report.operators]
+    whole = sum(times)
+    if not whole:
+        return None
+    place = max(range(len(times)), key=times.__getitem__)
+    return TopOperator(
+        name=report.operators[place].name,
+        self_ns=times[place],
+        share=times[place] / whole,
+        where="device" if on_device else "host",
+    )
+
+
 def trace_panels(trace: Trace, form: OperatorFilterForm) -> TracePanels:
     """The panels; a report that cannot be read takes none of the others with it."""
     if trace.state != TraceState.READY or trace.report is None:
@@ -64,4 +91,5 @@ def trace_panels(trace: Trace, form: OperatorFilterForm) -> TracePanels:
         report=report,
         problem=problem,
         devices=device_bars(report) if report else (),
+        top=_top(report) if report else None,
     )

@@ -10,6 +10,7 @@ from django.db.models.expressions import OrderBy
 from dashboard.models import Operator, Trace
 
 PAGE_SIZE = 50
+OPERATORS_SIZE = 25
 EXPORT_LIMIT = 50_000
 
 TRACE_SORTS: dict[str, tuple[str, ...]] = {
@@ -146,11 +147,11 @@ def operator_page(trace: Trace, wanted: OperatorFilter) -> OperatorPage:
     sort = wanted.sort or ("-device_self" if device_ns else "-self")
     found = _operators(trace, wanted.text, sort)
     total = found.count()
-    pages = max(1, -(-total // PAGE_SIZE))
+    pages = max(1, -(-total // OPERATORS_SIZE))
     page = min(wanted.page, pages)
-    start = (page - 1) * PAGE_SIZE
+    start = (page - 1) * OPERATORS_SIZE
     return OperatorPage(
-        rows=tuple(_row(row, host_ns, device_ns) for row in found[start : start + PAGE_SIZE]),
+        rows=tuple(_row(row, host_ns, device_ns) for row in found[start : start + OPERATORS_SIZE]),
         total=total,
         page=page,
         pages=pages,

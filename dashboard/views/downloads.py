@@ -6,7 +6,7 @@ import csv
 import gzip
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.utils.cache import patch_vary_headers
@@ -71,6 +71,18 @@ def json_file(artifact: Artifact) -> FileResponse:
     return response
 
 
+class _Unpacked(gzip.GzipFile):
+    """The bytes inside; closing it also closes the file it reads, which gzip leaves open."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        super().__init__(fileobj=packed, mode="rb")
+        self._packed = packed
+
+    def close(self) -> None:
+        super().close()
+        self._packed.close()
+
+
 def gzipped_json(request: HttpRequest, artifact: Artifact) -> HttpResponse | FileResponse:
     """A JSON document stored gzipped: passed on as it is to whoever understands gzip."""
     handle = artifacts.open_artifact(artifact.sha256)
@@ -79,7 +91,6 @@ def gzipped_json(request: HttpRequest, artifact: Artifact) -> HttpResponse | Fil
         response["Content-Encoding"] = "gzip"
         response["Content-Length"] = str(artifact.size_bytes)
     else:
-        plain = cast(BinaryIO, gzip.GzipFile(fileobj=handle))
-        response = FileResponse(plain, content_type="application/json")
+        response = FileResponse(_Unpacked(handle), content_type="application/json")
     patch_vary_headers(response, ["Accept-Encoding"])
     return response
