@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.trace.batch import NONE
+from profiler.trace.batch import NONE, Bool
 from profiler.trace.clock import Int64
 from profiler.trace.kinds import Kind
 from profiler.trace.link import HOST_KINDS, Structure
-from profiler.trace.model import Bool, Trace
+from profiler.trace.model import Trace
 from profiler.trace.nest import Nesting, depths, nearest, nest
 
 DEPTH_LIMIT = 500

@@ -6,12 +6,12 @@ import numpy as np
 
 from profiler.analysis.report import IdleRow
 from profiler.analysis.timeline import device_key
-from profiler.trace.batch import NONE
+from profiler.trace.batch import NONE, Bool
 from profiler.trace.clock import Int64
 from profiler.trace.intervals import covered_ns, merged
 from profiler.trace.kinds import Kind
 from profiler.trace.link import HOST_KINDS, Structure
-from profiler.trace.model import Bool, Trace
+from profiler.trace.model import Trace
 from profiler.trace.vendors import rules
 
 LAUNCH_LATENCY_NS = 30_000

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from profiler.analysis.report import Launches, Percentiles
-from profiler.trace.batch import NONE, Int32
+from profiler.trace.batch import NONE, Bool, Int32
 from profiler.trace.clock import Int64
 from profiler.trace.kinds import Kind
 from profiler.trace.link import Rule, Structure
-from profiler.trace.model import Bool, Trace
+from profiler.trace.model import Trace
 from profiler.trace.vendors import rules
 
 

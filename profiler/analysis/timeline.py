@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from profiler.analysis.report import DeviceTimeline, StreamRow
+from profiler.trace.batch import Bool
 from profiler.trace.intervals import union_ns
 from profiler.trace.kinds import Kind
-from profiler.trace.model import Bool, DeviceWork, Trace
+from profiler.trace.model import DeviceWork, Trace
 
 VENDOR_COMPUTE = "Computing"
 VENDOR_COMM = "Communication"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from profiler.trace.clock import Int64
 
 Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
 
 NONE = -1
 """Code of an absent string, value of an absent number."""
@@ -46,7 +47,7 @@ class Flows:
     id: Int64
     track: Int32
     ts: Int64
-    begin: npt.NDArray[np.bool_]
+    begin: Bool
 
 
 @dataclass(slots=True)

@@ -19,6 +19,8 @@ _WHOLE_LIMIT = 9_223_372_036_854_775
 _DOUBLE_LIMIT = 2.0**43
 """Above it a double no longer holds microseconds with three exact decimals."""
 
+_NEARLY_HALF = 1e-4
+
 
 class NeedsExactTimes(Exception):
     """The block has fractional times beyond what a double can hold; decode them as text."""
@@ -37,14 +39,21 @@ def to_ns(values: Sequence[Scalar]) -> Int64:
         return np.asarray(array * 1000, dtype=np.int64)
     if kind == "f" and np.isfinite(array).all():
         if np.abs(array).max() < _DOUBLE_LIMIT:
-            # The product of a large float would be rounded once more; its parts are exact.
-            whole = np.floor(array)
-            ns = (whole * 1000.0).astype(np.int64)
-            ns += np.rint((array - whole) * 1000.0).astype(np.int64)
-            return np.asarray(ns)
+            return _doubles_to_ns(array, values)
         if any(isinstance(v, float) and abs(v) >= _DOUBLE_LIMIT for v in values):
             raise NeedsExactTimes
     return np.fromiter((_one(v) for v in values), np.int64, len(values))
+
+
+def _doubles_to_ns(array: npt.NDArray[np.float64], values: Sequence[Scalar]) -> Int64:
+    """Exact for every double that is the nearest one to a decimal with few digits."""
+    # The product of a large float would be rounded once more; its parts are exact.
+    whole = np.floor(array)
+    part = (array - whole) * 1000.0
+    ns = np.asarray((whole * 1000.0).astype(np.int64) + np.rint(part).astype(np.int64))
+    for at in np.flatnonzero(np.abs(part - np.floor(part) - 0.5) < _NEARLY_HALF).tolist():
+        ns[at] = _one(values[at])
+    return ns
 
 
 def text_to_ns(text: str) -> int:

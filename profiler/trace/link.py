@@ -7,10 +7,10 @@ from enum import IntEnum
 
 import numpy as np
 
-from profiler.trace.batch import NONE
+from profiler.trace.batch import NONE, Bool
 from profiler.trace.clock import Int64
 from profiler.trace.kinds import Kind
-from profiler.trace.model import Bool, Kinds, Trace
+from profiler.trace.model import Kinds, Trace
 from profiler.trace.nest import Nesting, nearest, nest
 
 HOST_KINDS = (Kind.HOST_OP, Kind.RUNTIME, Kind.ANNOTATION, Kind.MODULE)

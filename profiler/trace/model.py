@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from profiler.trace.batch import Flows, Instants, Int32, Sparse
+from profiler.trace.batch import Bool, Flows, Instants, Int32, Sparse
 from profiler.trace.clock import Int64
 from profiler.trace.header import Header
 from profiler.trace.vendors import rules
 
-Bool = npt.NDArray[np.bool_]
 Kinds = npt.NDArray[np.int8]
 
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.trace.batch import Int32
+from profiler.trace.batch import Bool, Int32
 from profiler.trace.clock import Int64
-from profiler.trace.model import Bool
 
 _CHUNK = 1 << 17
 

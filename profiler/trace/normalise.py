@@ -6,9 +6,9 @@ from collections import Counter
 
 import numpy as np
 
-from profiler.trace.batch import NONE, Complete, Int32, Sparse
+from profiler.trace.batch import NONE, Bool, Complete, Int32, Sparse
 from profiler.trace.kinds import DEVICE_KINDS, Kind
-from profiler.trace.model import Bool, DeviceWork, Events, Kinds, Quality, Trace, Track
+from profiler.trace.model import DeviceWork, Events, Kinds, Quality, Trace, Track
 from profiler.trace.raw import RawTrace
 from profiler.trace.vendors import rules
 

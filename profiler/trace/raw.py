@@ -14,9 +14,7 @@ from profiler.errors import TraceError
 from profiler.trace.batch import NONE, Batch, Complete, Flows, Instants, Int32, Sparse
 from profiler.trace.header import Header
 from profiler.trace.limits import Limits
-from profiler.trace.schema import RAW_ARGUMENTS, TEXT_ARGUMENTS
-
-_CODE_COLUMNS = frozenset((*TEXT_ARGUMENTS, *RAW_ARGUMENTS))
+from profiler.trace.schema import CODE_COLUMNS
 
 Text = TypeVar("Text", str, tuple[str, str])
 Number = TypeVar("Number", bound=np.generic)
@@ -100,7 +98,7 @@ def _translated(batch: Batch, strings: Int32, tracks: Int32) -> Batch:
     done = batch.complete
     done.name, done.category = strings[done.name], strings[done.category]
     done.track = tracks[done.track]
-    for column in _CODE_COLUMNS & done.sparse.keys():
+    for column in CODE_COLUMNS & done.sparse.keys():
         old = done.sparse[column]
         done.sparse[column] = Sparse(old.rows, strings[old.values].astype(np.int64))
     batch.flows.category = strings[batch.flows.category]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from profiler.trace.schema import NO_ARGUMENTS, RAW_ARGUMENTS, SPELLINGS, Arguments, Event
+from profiler.trace.schema import NO_ARGUMENTS, Event
 
 BOUNDARY = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|id|args|dur|bp|s)"\s*:)')
 _BYTE = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -189,7 +189,7 @@ def coerce(value: dict[str, object]) -> Event:
         ts=_scalar(value.get("ts")),
         dur=_scalar(value.get("dur")),
         id=_scalar(value.get("id")),
-        args=_arguments(args) if isinstance(args, dict) else NO_ARGUMENTS,
+        args=msgspec.Raw(msgspec.json.encode(args)) if isinstance(args, dict) else NO_ARGUMENTS,
     )
 
 
@@ -203,16 +203,3 @@ def _scalar(value: object) -> int | float | str | None:
     if isinstance(value, float) and not abs(value) < float("inf"):
         return None
     return value if isinstance(value, int | float | str) else None
-
-
-def _arguments(values: dict[str, object]) -> Arguments:
-    known: dict[str, object] = {}
-    for spelling, value in values.items():
-        name = SPELLINGS.get(spelling)
-        if name is None:
-            continue
-        if name.rsplit("_", 1)[0] in RAW_ARGUMENTS:
-            known[name] = msgspec.Raw(msgspec.json.encode(value))
-        else:
-            known[name] = _scalar(value)
-    return Arguments(**known)

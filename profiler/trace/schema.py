@@ -1,19 +1,28 @@
-"""The typed shape of one trace event, built from the argument names in `vendors.toml`."""
+"""The typed shape of trace events, built from the argument names in `vendors.toml`.
+
+An event is decoded in two goes: first with its arguments as raw JSON, then the
+arguments of all events of one group together, with only the columns that group
+can have. That keeps events small and skips the arguments nobody reads.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from profiler.trace.kinds import DEVICE_KINDS, Kind
 from profiler.trace.vendors import rules
 
 Scalar = int | float | str | None
 
-RAW_ARGUMENTS = ("shapes", "dtypes")
+NO_ARGUMENTS = msgspec.Raw(b"")
+
+RAW_COLUMNS = ("shapes", "dtypes")
 """Arguments kept as JSON text: lists that only need comparing and showing."""
 
-TEXT_ARGUMENTS = (
+TEXT_COLUMNS = (
     "device",
     "stream",
     "collective",
@@ -21,57 +30,18 @@ TEXT_ARGUMENTS = (
     "message_dtype",
     "sync_kind",
     "task_type",
+    "label",
 )
 """Arguments kept as text; all others are whole numbers, -1 where absent."""
 
-LABEL = "label"
-"""The `name` argument of metadata events (process and thread names)."""
+_MEMORY = ("bytes", "allocated", "reserved", "memory_device", "memory_index")
+_ONLY_MEMORY = ("allocated", "reserved", "memory_device", "memory_index", "label")
 
-ARGUMENT_COLUMNS: tuple[str, ...] = (*rules().arguments, LABEL)
+COLUMNS: tuple[str, ...] = tuple(c for c in rules().arguments if c not in _ONLY_MEMORY)
+"""Argument columns of complete events."""
 
-if TYPE_CHECKING:
-
-    class Arguments(msgspec.Struct):
-        """Stand-in for type checkers: the real class has one field per spelling."""
-
-else:
-
-    def _fields() -> tuple[list[tuple[str, type, object]], dict[str, str]]:
-        fields, renamed = [], {}
-        for column, spellings in (*rules().arguments.items(), (LABEL, ("name",))):
-            raw = column in RAW_ARGUMENTS
-            for n, spelling in enumerate(spellings):
-                key = f"{column}_{n}"
-                text = column in TEXT_ARGUMENTS or column == LABEL
-                kind, default = (msgspec.Raw, msgspec.Raw(b"")) if raw else (Scalar, -1)
-                default = None if text else default
-                fields.append((key, kind, default))
-                renamed[key] = spelling
-        return fields, renamed
-
-    _FIELDS, _RENAMED = _fields()
-    Arguments = msgspec.defstruct(
-        "Arguments", _FIELDS, rename=_RENAMED, frozen=True, gc=False, module=__name__
-    )
-
-NO_ARGUMENTS = Arguments()
-
-ARGUMENT_FIELDS: dict[str, tuple[int, ...]] = {}
-"""Positions of each column's spellings in `astuple` of the arguments."""
-
-SPELLINGS: dict[str, str] = {}
-"""Spelling in the file -> field of `Arguments`."""
-
-
-def _index() -> None:
-    at = 0
-    for column, spellings in (*rules().arguments.items(), (LABEL, ("name",))):
-        ARGUMENT_FIELDS[column] = tuple(range(at, at + len(spellings)))
-        SPELLINGS.update((spelling, f"{column}_{n}") for n, spelling in enumerate(spellings))
-        at += len(spellings)
-
-
-_index()
+CODE_COLUMNS = frozenset(c for c in COLUMNS if c in TEXT_COLUMNS or c in RAW_COLUMNS)
+"""Columns whose values are codes of strings."""
 
 
 class Event(msgspec.Struct, gc=False):
@@ -85,4 +55,85 @@ class Event(msgspec.Struct, gc=False):
     ts: Scalar = None
     dur: Scalar = None
     id: Scalar = None
-    args: Arguments = NO_ARGUMENTS
+    args: msgspec.Raw = NO_ARGUMENTS
+
+
+if TYPE_CHECKING:
+
+    class Arguments(msgspec.Struct):
+        """Stand-in for type checkers: the real classes have one field per spelling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Events that share a set of argument columns.
+
+    `fields` are the fields of `shape` that spell each column; `spellings`
+    maps names in the file to fields.
+    """
+
+    columns: tuple[str, ...]
+    shape: type[Arguments]
+    decoder: msgspec.json.Decoder[list[Arguments]]
+    fields: dict[str, tuple[str, ...]]
+    spellings: dict[str, str]
+
+
+def _group(name: str, columns: tuple[str, ...]) -> Group:
+    fields: dict[str, tuple[str, ...]] = {}
+    spellings: dict[str, str] = {}
+    shape: list[tuple[str, Any, Any]] = []
+    for column in columns:
+        spelled = rules().arguments[column]
+        fields[column] = tuple(f"{column}_{n}" for n in range(len(spelled)))
+        spellings.update(zip(spelled, fields[column], strict=True))
+        kind, default = _field(column)
+        shape += [(field, kind, default) for field in fields[column]]
+    renamed = {field: spelled for spelled, field in spellings.items()}
+    made = cast(
+        "type[Arguments]",
+        msgspec.defstruct(name, shape, rename=renamed, gc=False, module=__name__),
+    )
+    return Group(columns, made, msgspec.json.Decoder(list[made]), fields, spellings)  # type: ignore[valid-type]
+
+
+def _field(column: str) -> tuple[Any, Any]:
+    if column in RAW_COLUMNS:
+        return msgspec.Raw, NO_ARGUMENTS
+    return Scalar, None if column in TEXT_COLUMNS else -1
+
+
+_IDS = ("correlation", "external_id")
+ALL = _group("AllArguments", COLUMNS)
+MEMORY = _group("MemoryArguments", _MEMORY)
+LABEL = _group("LabelArguments", ("label",))
+_HOST_ONLY = ("sequence", "forward_thread", *RAW_COLUMNS)
+_DEVICE = _group("DeviceArguments", tuple(c for c in COLUMNS if c not in _HOST_ONLY))
+_HOST = _group("HostArguments", ("external_id", *_HOST_ONLY))
+_CALL = _group("CallArguments", _IDS)
+_MARK = _group("MarkArguments", ("external_id",))
+
+GROUPS: tuple[Group | None, ...] = (None, ALL, _HOST, _CALL, _MARK, _DEVICE)
+"""Groups by number; 0 has no arguments worth reading, 1 may have any."""
+
+_BY_KIND: dict[Kind, int] = {
+    Kind.HOST_OP: 2,
+    Kind.RUNTIME: 3,
+    Kind.ANNOTATION: 4,
+    Kind.MODULE: 4,
+    Kind.PYTHON: 0,
+    Kind.SPAN: 0,
+    Kind.OVERHEAD: 0,
+    Kind.SYNC: 5,
+    Kind.DEVICE_ANNOTATION: 5,
+    **dict.fromkeys(DEVICE_KINDS, 5),
+}
+
+ANY_ARGUMENTS = frozenset(("record_param_comms",))
+"""Host operators that carry the arguments of device work (collectives)."""
+
+
+def group_of_category(category: str) -> int:
+    """Number of the group of events with this category; unknown ones may have any argument."""
+    kind = rules().kinds.get(category)
+    return 1 if kind is None else _BY_KIND.get(kind, 1)
