@@ -97,14 +97,18 @@ def _killed(end: End, by: KilledBy) -> Outcome:
     if by is KilledBy.DEVICE:
         return _fault("The device was busy with another run for too long", counts=False)
     if by is KilledBy.ORPHANED:
-        return _fault("The worker died")
-    return _fault("The worker lost touch with the server")
+        return _lost("The worker died")
+    return _lost("The worker lost touch with the server")
 
 
 def _fault(message: str, *, counts: bool = True) -> Outcome:
     return Outcome(
         state="requeue", failure_kind="worker_fault", message=message, hint=_SEE_LOG, counts=counts
     )
+
+
+def _lost(message: str) -> Outcome:
+    return Outcome(state="requeue", failure_kind="worker_lost", message=message, hint=_SEE_LOG)
 
 
 def _signalled(end: End, number: int) -> Outcome:

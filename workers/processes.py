@@ -39,7 +39,7 @@ class _Stat:
     state: str
 
 
-def die_with_parent(parent_pid: int, signal_number: int = signal.SIGTERM) -> bool:
+def die_with_parent(parent_pid: int, signal_number: int) -> bool:
     """Have the kernel send `signal_number` when the parent ends; False when it has already.
 
     The kernel means the parent *thread*, so whoever starts us must do so from

@@ -37,6 +37,9 @@ FAMILY_S = 1.0
 FILE_LIMIT_BYTES = 16 << 30
 RESERVE_BYTES = 1 << 20
 TRACE_FILES = "trace*.json.gz"
+PARENT_IS_GONE = signal.SIGHUP
+"""From the kernel. Not SIGTERM: a worker that hands a run back is not one that died, and just
+after a kill -9 the parent's number still stands, so asking for it cannot tell the two apart."""
 
 
 class Supervisor:
@@ -45,7 +48,7 @@ class Supervisor:
     def __init__(self, job: Job, spool: Spool, server: Server) -> None:
         self._job = job
         self._spool = spool
-        self._asked_to_stop = False
+        self._told: KilledBy | None = None
         self._killed_by: KilledBy | None = None
         self._status: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -60,7 +63,8 @@ class Supervisor:
 
     def run(self) -> Outcome:
         """Everything; returns when no process of the run is left."""
-        signal.signal(signal.SIGTERM, self._on_term)
+        signal.signal(signal.SIGTERM, self._on_signal)
+        signal.signal(PARENT_IS_GONE, self._on_signal)
         oom_before = processes.kernel_oom_kills()
         self._heart.start()
         lock = FileLock(Path(self._job.device_lock))
@@ -84,8 +88,9 @@ class Supervisor:
         )
         return self._with_files(outcome)
 
-    def _on_term(self, _signal: int, _frame: FrameType | None) -> None:
-        self._asked_to_stop = True
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        told = KilledBy.ORPHANED if number == PARENT_IS_GONE else KilledBy.DRAIN
+        self._told = self._told or told
 
     def _beat(self) -> Beat:
         latest = self._streams[0].latest if self._streams else None
@@ -100,9 +105,8 @@ class Supervisor:
             return KilledBy.SUPERSEDED
         if self._heart.cancelled:
             return KilledBy.CANCEL
-        if self._asked_to_stop:
-            alone = os.getppid() != self._job.parent_pid
-            return KilledBy.ORPHANED if alone else KilledBy.DRAIN
+        if self._told is not None:
+            return self._told
         return KilledBy.FENCE if self._heart.is_out_of_touch else None
 
     def _wait_for_device(self, lock: FileLock) -> bool:
@@ -243,7 +247,7 @@ def main(arguments: list[str] | None = None) -> int:
     (folder,) = sys.argv[1:] if arguments is None else arguments
     spool = Spool(Path(folder).resolve())
     job = spool.read_job()
-    if not processes.die_with_parent(job.parent_pid):
+    if not processes.die_with_parent(job.parent_pid, PARENT_IS_GONE):
         return 1
     processes.adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

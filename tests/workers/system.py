@@ -15,7 +15,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db.models import Count
 
-from dashboard.models import MetricValue, Run, RunEvent, RunState
+from dashboard.models import MetricValue, Outbox, Run, RunEvent, RunState
 from dashboard.services import catalog, runs
 from profiler.types import RunSpec
 from workers import broker, processes
@@ -163,3 +163,19 @@ def assert_invariants(var_dir: Path) -> None:
         assert not own_marked(run)
     doubled = MetricValue.objects.values("result", "name").annotate(n=Count("id")).filter(n__gt=1)
     assert not doubled.exists()
+
+
+def parent_of(pid: int) -> int:
+    """The parent's process id."""
+    status = Path(f"/proc/{pid}/stat").read_text()
+    return int(status[status.rindex(")") + 2 :].split()[1])
+
+
+def runs_rung() -> int:
+    """Runs whose message a broker has taken."""
+    return Run.objects.filter(rung_at__isnull=False).count()
+
+
+def outbox_tries() -> int:
+    """How often publishing the first message failed."""
+    return Outbox.objects.values_list("tries", flat=True).get()
