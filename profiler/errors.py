@@ -52,6 +52,12 @@ class TraceError(UserError):
     kind = "bad_trace"
 
 
+class CheckpointError(UserError):
+    """A folder of weights that is incomplete, damaged or of another model."""
+
+    kind = "bad_checkpoint"
+
+
 class DeviceMemoryError(UserError):
     """The workload does not fit the device."""
 

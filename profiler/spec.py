@@ -23,6 +23,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "profiled_steps": (0, 50),
     "seed": (0, 2**31 - 1),
     "threads": (1, 1024),
+    "layers": (1, 1000),
 }
 """Allowed range of each whole-number field, both ends included."""
 
@@ -34,6 +35,10 @@ SAMPLES_LIMIT = 1_000_000
 
 SPEC_BYTES_LIMIT = 1 << 20
 _DEVICE = re.compile(r"[a-z][a-z0-9_]{0,31}(:[0-9]{1,3})?")
+_FACTORY = re.compile(r"(?!/)(?!.*\.\.)[A-Za-z0-9_./-]{1,200}\.py:[A-Za-z_][A-Za-z0-9_]{0,99}")
+SOURCES = ("config", "checkpoint", "factory")
+"""Fields that bring a model of their own; a spec has at most one."""
+
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -89,20 +94,61 @@ def check(spec: RunSpec) -> RunSpec:
 
 
 def check_model(spec: RunSpec) -> RunSpec:
-    """`spec` itself when its model exists and takes sequences this long, else `SpecError`."""
-    entry = BUILTIN.get(spec.model)
-    if entry is None:
+    """`spec` itself when its model is known and takes sequences this long, else `SpecError`.
+
+    What only the worker can see (a checkpoint's files, a factory's code) is not looked at.
+    """
+    own = [name for name in SOURCES if getattr(spec, name) is not None]
+    if len(own) > 1:
+        raise SpecError(f"spec has {' and '.join(own)}", "give one of them")
+    if not own and spec.model not in BUILTIN:
+        known = ", ".join(BUILTIN)
+        raise SpecError(f"spec.model {spec.model!r} is unknown", f"known models: {known}")
+    if own and spec.model in BUILTIN:
         raise SpecError(
-            f"spec.model {spec.model!r} is unknown", f"known models: {', '.join(BUILTIN)}"
+            f"spec.model {spec.model!r} is a built-in model", f"name the {own[0]} otherwise"
         )
-    longest = entry.read_config().get("max_position_embeddings")
+    _check_source(spec)
+    config = known_config(spec)
+    if config is not None:
+        check_config(spec, config)
+    return spec
+
+
+def known_config(spec: RunSpec) -> dict[str, object] | None:
+    """The model configuration the spec itself tells, or None when it lies with the worker."""
+    if spec.checkpoint is None and spec.factory is None:
+        return BUILTIN[spec.model].read_config() if spec.config is None else spec.config
+    return None
+
+
+def check_config(spec: RunSpec, config: dict[str, object]) -> None:
+    """Raise `SpecError` when `config` cannot serve `spec`: type, sequence length, depth."""
+    if not isinstance(config.get("model_type"), str):
+        raise SpecError("spec.config has no model_type", "paste a transformers config.json")
+    text = config.get("text_config")
+    sizes = config | text if isinstance(text, dict) else config
+    longest, depth = sizes.get("max_position_embeddings"), sizes.get("num_hidden_layers")
     tokens = sequence_tokens(spec)
     if isinstance(longest, int) and tokens > longest:
         fields = "prompt_tokens + output_tokens" if spec.scenario == "decode" else "prompt_tokens"
         raise SpecError(
             f"spec.{fields} is {tokens}", f"{spec.model} takes up to {longest} tokens a sequence"
         )
-    return spec
+    if isinstance(depth, int) and (spec.layers or 0) > depth:
+        raise SpecError(f"spec.layers is {spec.layers}", f"{spec.model} has {depth} layers")
+
+
+def _check_source(spec: RunSpec) -> None:
+    if spec.checkpoint is not None and not Path(spec.checkpoint).is_absolute():
+        raise SpecError(f"spec.checkpoint {spec.checkpoint!r} is not absolute", "give a full path")
+    if spec.factory is not None and not _FACTORY.fullmatch(spec.factory):
+        raise SpecError(
+            f"spec.factory {spec.factory!r} is no path/file.py:function",
+            "give a path inside the repository and the name of a function",
+        )
+    if spec.factory is not None and spec.layers is not None:
+        raise SpecError("spec.layers does not apply to a factory", "cut the model in its code")
 
 
 def sequence_tokens(spec: RunSpec) -> int:

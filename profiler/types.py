@@ -25,6 +25,11 @@ class RunSpec:
     `iterations` timed repetitions of the scenario's unit (one prefill, one
     whole generation, one training step) follow the warm-up; `profiled_steps`
     are recorded under the profiler in a phase of their own.
+
+    `model` names a built-in model. With one of `config` (the content of a
+    transformers `config.json`), `checkpoint` (a local folder with safetensors)
+    or `factory` (`path/file.py:function` in the current folder) it is a label
+    of its own. `layers` cuts the model to its first layers.
     """
 
     model: str
@@ -39,6 +44,10 @@ class RunSpec:
     profiled_steps: int = 3
     seed: int = 0
     threads: int | None = None
+    config: dict[str, object] | None = None
+    checkpoint: str | None = None
+    factory: str | None = None
+    layers: int | None = None
     schema: int = SCHEMA
 
 
@@ -92,7 +101,10 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """Sizes of the model that ran, counted from its parameters."""
+    """Sizes of the model that ran, counted from its parameters, and its inputs in words.
+
+    `layers` ran; `full_layers` is what the configuration asks for (both None when unknown).
+    """
 
     name: str
     architecture: str
@@ -100,6 +112,9 @@ class ModelFacts:
     active_parameters: int | None
     weight_bytes: int
     config: dict[str, object]
+    inputs: str = ""
+    layers: int | None = None
+    full_layers: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

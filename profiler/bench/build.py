@@ -10,6 +10,7 @@ import torch
 
 from profiler.bench.configs import Plan
 from profiler.bench.devices import Device
+from profiler.bench.inputs import make_inputs
 from profiler.types import ModelFacts, RunSpec
 
 
@@ -35,18 +36,16 @@ def build(plan: Plan, spec: RunSpec, device: Device) -> Built:
     seed_everything(spec.seed)
     model = plan.create(device.torch).eval()
     vocabulary = int(plan.config.get_text_config().vocab_size)
-    generator = torch.Generator().manual_seed(spec.seed)
-    shape = (spec.batch, spec.prompt_tokens)
-    ids = torch.randint(0, vocabulary, shape, generator=generator).to(device.torch)
+    inputs = make_inputs(plan, spec, device)
     return Built(
         model=model,
-        inputs={"input_ids": ids},
+        inputs=inputs.tensors,
         vocabulary=vocabulary,
-        facts=describe(plan, model),
+        facts=describe(plan, model, inputs.note),
     )
 
 
-def describe(plan: Plan, model: torch.nn.Module) -> ModelFacts:
+def describe(plan: Plan, model: torch.nn.Module, inputs: str) -> ModelFacts:
     """Sizes counted from the parameters; shared ones count once."""
     parameters = list(model.parameters())
     config = plan.config.to_diff_dict()
@@ -57,6 +56,9 @@ def describe(plan: Plan, model: torch.nn.Module) -> ModelFacts:
         active_parameters=active_parameters(plan, model),
         weight_bytes=sum(p.numel() * p.element_size() for p in parameters),
         config={key: config[key] for key in sorted(config)},
+        inputs=inputs,
+        layers=plan.layers,
+        full_layers=plan.full_layers,
     )
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, Protocol, cast
 
 import torch
 
+from profiler.bench.checkpoint import Checkpoint, inspect, read_config
+from profiler.bench.factory import call_factory
 from profiler.catalog import BUILTIN
-from profiler.errors import SpecError, UnsupportedError
+from profiler.errors import CheckpointError, SpecError, UnsupportedError
+from profiler.spec import check_config, known_config
 from profiler.types import RunSpec
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", USE_HUB_KERNELS="0")
@@ -40,41 +45,161 @@ AUTO_CLASSES: tuple[tuple[str, str], ...] = (
 """transformers' tables of models that generate text, and the class that builds from each."""
 
 
+class Builder(Protocol):
+    """The part of transformers' auto classes that is used here."""
+
+    def from_config(
+        self, config: transformers.PreTrainedConfig, *, dtype: torch.dtype, trust_remote_code: bool
+    ) -> torch.nn.Module: ...
+
+    def from_pretrained(
+        self, folder: Path, **options: object
+    ) -> tuple[torch.nn.Module, dict[str, set[str]]]: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A model that can be built: its configuration and the transformers class that builds it."""
+    """A model that can be built: its configuration and what builds it.
+
+    `full_layers` is the depth before a cut. A `checkpoint` brings weights, a
+    factory has `made` the module already; else weights are random.
+    """
 
     name: str
     architecture: str
     config: transformers.PreTrainedConfig
-    auto_class: str
     dtype: torch.dtype
+    auto_class: str = ""
+    full_layers: int | None = None
+    checkpoint: Checkpoint | None = None
+    made: torch.nn.Module | None = None
+
+    @property
+    def vision(self) -> transformers.PreTrainedConfig | None:
+        """The configuration of the part that sees images, or None for a text model."""
+        vision: transformers.PreTrainedConfig | None = getattr(self.config, "vision_config", None)
+        return vision
+
+    @property
+    def layers(self) -> int | None:
+        """Depth of the text model, or None when its configuration names none."""
+        depth = getattr(self.config.get_text_config(), "num_hidden_layers", None)
+        return None if depth is None else int(depth)
 
     def create(self, device: torch.device) -> torch.nn.Module:
-        """A new model on `device`; on `meta` it has sizes and no weights."""
-        builder = getattr(transformers, self.auto_class)
+        """The model on `device` with its weights."""
+        if self.made is not None:
+            return self.made.to(device, self.dtype)
+        if self.checkpoint is not None:
+            return self._load(self.checkpoint, device)
+        return self._initialise(device)
+
+    def skeleton(self) -> torch.nn.Module:
+        """The model without weights: sizes only."""
+        return self._initialise(torch.device("meta")) if self.made is None else self.made
+
+    def _initialise(self, device: torch.device) -> torch.nn.Module:
         try:
             with device:
-                model: torch.nn.Module = builder.from_config(
+                return self._builder.from_config(
                     self.config, dtype=self.dtype, trust_remote_code=False
                 )
         except ValueError as error:
             reason = str(error).splitlines()[0][:200]
             raise UnsupportedError(f"model {self.name} cannot be built: {reason}") from None
-        return model
+
+    def _load(self, checkpoint: Checkpoint, device: torch.device) -> torch.nn.Module:
+        """Stream the shards into a model; `CheckpointError` names weights that do not fit it."""
+        try:
+            model, report = self._builder.from_pretrained(
+                checkpoint.folder,
+                config=self.config,
+                dtype=self.dtype,
+                device_map={"": device} if device.type != "cpu" else None,
+                local_files_only=True,
+                use_safetensors=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+            )
+        except RuntimeError as error:
+            _raise_misfit(checkpoint, str(error).splitlines()[0][:200])
+            raise
+        missing = sorted(report["missing_keys"])
+        if missing:
+            _raise_misfit(checkpoint, f"{len(missing)} weights are missing, first {missing[0]}")
+        return model.to(device)
+
+    @property
+    def _builder(self) -> Builder:
+        return cast(Builder, getattr(transformers, self.auto_class))
+
+
+def _raise_misfit(checkpoint: Checkpoint, reason: str) -> NoReturn:
+    raise CheckpointError(
+        f"weights in {checkpoint.folder} do not fit config.json: {reason}",
+        "use the configuration the weights were saved with",
+    )
 
 
 def plan_model(spec: RunSpec) -> Plan:
-    """What to build for `spec`; `SpecError` when transformers has no such model."""
-    entry = BUILTIN[spec.model]
-    config = configure(entry.read_config())
+    """What to build for `spec`; a `UserError` when its source is unusable."""
+    if spec.factory is not None:
+        return _plan_factory(spec, spec.factory)
+    raw, checkpoint = _source(spec)
+    check_config(spec, raw)
+    full = configure(raw)
+    config = full if spec.layers is None else configure(cut(raw, full, spec.layers))
+    built_in = BUILTIN.get(spec.model)
     return Plan(
         name=spec.model,
-        architecture=entry.architecture,
+        architecture=built_in.architecture if built_in else str(config.model_type),
         config=config,
-        auto_class=_auto_class(config),
         dtype=getattr(torch, spec.dtype),
+        auto_class=_auto_class(config),
+        full_layers=getattr(full.get_text_config(), "num_hidden_layers", None),
+        checkpoint=checkpoint,
     )
+
+
+def cut(
+    raw: dict[str, object], full: transformers.PreTrainedConfig, layers: int
+) -> dict[str, object]:
+    """`raw` with only its first `layers` layers; lists with one entry per layer are cut along."""
+    depth = int(full.get_text_config().num_hidden_layers)
+    if layers > depth:
+        raise SpecError(f"spec.layers is {layers}", f"the model has {depth} layers")
+    text = raw.get("text_config")
+    section = text if isinstance(text, dict) else raw
+    shorter = {
+        key: value[:layers] if isinstance(value, list) and len(value) == depth else value
+        for key, value in section.items()
+    } | {"num_hidden_layers": layers}
+    return raw | {"text_config": shorter} if isinstance(text, dict) else shorter
+
+
+def _plan_factory(spec: RunSpec, reference: str) -> Plan:
+    model = call_factory(reference).to(getattr(torch, spec.dtype))
+    config = model.config
+    if not isinstance(config, transformers.PreTrainedConfig):
+        raise SpecError(f"spec.factory {reference!r}: .config is no transformers configuration")
+    return Plan(
+        name=spec.model,
+        architecture=type(model).__name__,
+        config=config,
+        dtype=getattr(torch, spec.dtype),
+        full_layers=getattr(config.get_text_config(), "num_hidden_layers", None),
+        made=model,
+    )
+
+
+def _source(spec: RunSpec) -> tuple[dict[str, object], Checkpoint | None]:
+    """The raw configuration of `spec`, and its weights where it brings some."""
+    if spec.checkpoint is not None:
+        folder = Path(spec.checkpoint)
+        return read_config(folder), inspect(folder)
+    raw = known_config(spec)
+    assert raw is not None
+    return raw, None
 
 
 def configure(raw: dict[str, object]) -> transformers.PreTrainedConfig:

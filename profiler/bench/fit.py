@@ -36,7 +36,7 @@ def lower_bound_bytes(plan: Plan, spec: RunSpec) -> int:
     every token; else the hidden states of the prompts.
     """
     with torch.random.fork_rng(devices=[]):
-        skeleton = plan.create(torch.device("meta"))
+        skeleton = plan.skeleton()
     weights = sum(p.numel() * p.element_size() for p in skeleton.parameters())
     text = plan.config.get_text_config()
     per_token = plan.dtype.itemsize * spec.batch * spec.prompt_tokens

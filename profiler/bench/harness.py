@@ -11,7 +11,7 @@ import torch
 import profiler
 from profiler import spec as specs
 from profiler.bench import passes
-from profiler.bench.build import build
+from profiler.bench.build import build, seed_everything
 from profiler.bench.configs import plan_model
 from profiler.bench.devices import Clock, Device, usable_cpus
 from profiler.bench.failures import classified
@@ -85,6 +85,7 @@ def _load(spec: RunSpec, reporter: Reporter, clock: Clock) -> Loaded:
     reporter.step("load", 0, 1, f"{spec.model} {spec.scenario} on {spec.device}")
     set_threads(spec.threads)
     device = Device(spec.device, clock)
+    seed_everything(spec.seed)
     plan = plan_model(spec)
     require_fit(plan, spec, device)
     start = device.now()

@@ -45,6 +45,11 @@ def small_spec(scenario: Scenario = "prefill", **fields: object) -> RunSpec:
     return msgspec.convert({"scenario": scenario} | small | fields, RunSpec)
 
 
+def cpu(clock: Clock = perf_counter_ns) -> Device:
+    """The CPU as a device."""
+    return Device("cpu", clock)
+
+
 def small_bench(
     scenario: Scenario = "prefill", clock: Clock = perf_counter_ns, **fields: object
 ) -> Bench:
