@@ -15,7 +15,7 @@ import numpy as np
 from profiler.trace.batch import NONE, Bool, Int32, Sparse
 from profiler.trace.clock import Int64
 from profiler.trace.intern import Strings
-from profiler.trace.schema import CODE_COLUMNS, RAW_COLUMNS, TEXT_COLUMNS, Group, Scalar
+from profiler.trace.schema import CODE_COLUMNS, NO_VALUE, RAW_COLUMNS, TEXT_COLUMNS, Group, Scalar
 
 if TYPE_CHECKING:
     from profiler.trace.schema import Arguments
@@ -25,7 +25,7 @@ _EMPTY = Sparse(np.empty(0, np.int32), np.empty(0, np.int64))
 
 def decoded(group: Group, raws: Sequence[msgspec.Raw], repaired: Counter[str]) -> list[Arguments]:
     """The arguments of `raws` in the shape of `group`; unreadable ones are empty and counted."""
-    text = b"[%b]" % b",".join(raw or b"{}" for raw in raws)
+    text = b"[%b]" % b",".join(raws)
     try:
         return group.decoder.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -33,8 +33,6 @@ def decoded(group: Group, raws: Sequence[msgspec.Raw], repaired: Counter[str]) -
 
 
 def _one(group: Group, raw: bytes, repaired: Counter[str]) -> Arguments:
-    if not raw:
-        return group.shape()
     try:
         values = json.loads(raw.decode("utf-8", errors="replace"), strict=False)
     except (ValueError, RecursionError):
@@ -58,13 +56,20 @@ def column(group: Group, args: Sequence[Arguments], name: str) -> Sequence[objec
     """Values of one column; spellings merged, the first one present wins."""
     first, *others = (list(map(attrgetter(field), args)) for field in group.fields[name])
     if name in RAW_COLUMNS:
-        first = [bytes(cast("msgspec.Raw", value)) or None for value in first]
-        others = [[bytes(cast("msgspec.Raw", value)) or None for value in o] for o in others]
+        first, others = _texts(first), [_texts(other) for other in others]
     absent = None if name in CODE_COLUMNS or name in TEXT_COLUMNS else NONE
     for other in others:
         if other.count(absent) < len(other):
             first = [b if a == absent else a for a, b in zip(first, other, strict=True)]
     return first
+
+
+def _texts(values: Sequence[object]) -> list[object]:
+    """JSON texts as bytes, None where there is none."""
+    if values.count(NO_VALUE) == len(values):
+        return [None] * len(values)
+    raws = cast("Sequence[msgspec.Raw]", values)
+    return [None if raw is NO_VALUE else bytes(raw) for raw in raws]
 
 
 class Columns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import cast
 
 import msgspec
@@ -62,7 +63,9 @@ class Decoder:
 
     def _batch(self, found: Decoded) -> Batch:
         events = found.events
-        phases = np.fromiter((_PHASE_CODES[e.ph] for e in events), np.int8, len(events))
+        phases = np.fromiter(
+            map(_PHASE_CODES.__getitem__, map(attrgetter("ph"), events)), np.int8, len(events)
+        )
         complete = self._complete(_where(events, phases == _X), found)
         flow = (phases == _BEGIN_FLOW) | (phases == _END_FLOW)
         flows = self._flows(_where(events, flow), phases[flow] == _BEGIN_FLOW)

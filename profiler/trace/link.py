@@ -11,7 +11,7 @@ from profiler.trace.batch import NONE, Bool
 from profiler.trace.clock import Int64
 from profiler.trace.kinds import Kind
 from profiler.trace.model import Kinds, Trace
-from profiler.trace.nest import Nesting, nearest, nest
+from profiler.trace.nest import Nesting, narrowed, nearest, nest
 
 HOST_KINDS = (Kind.HOST_OP, Kind.RUNTIME, Kind.ANNOTATION, Kind.MODULE)
 _FORWARD_BACKWARD = ("fwdbwd", "forward_backward", "async_task_queue")
@@ -49,11 +49,14 @@ def link(trace: Trace) -> Structure:
     """Nest the host events and link every piece of device work to launch and operator."""
     events = trace.events
     host = _nest(trace, HOST_KINDS)
-    ops = _nest(trace, (Kind.HOST_OP,))
+    is_op = np.asarray(events.kind[host.rows] == Kind.HOST_OP)
+    if host.crossings:
+        ops = _nest(trace, (Kind.HOST_OP,))
+    else:
+        ops = narrowed(host, is_op, events.dur[host.rows])
     position = _positions(host, len(events))
     launch, rule = _by_correlation(trace)
     _by_flow(trace, launch, rule)
-    is_op = np.asarray(events.kind[host.rows] == Kind.HOST_OP)
     op = _op_of(launch, host, position, is_op)
     _by_external_id(trace, launch, op, rule)
     return Structure(

@@ -11,8 +11,6 @@ import numpy as np
 from profiler.trace.batch import Bool, Int32
 from profiler.trace.clock import Int64
 
-_CHUNK = 1 << 17
-
 
 @dataclass(slots=True)
 class Nesting:
@@ -33,15 +31,42 @@ class Nesting:
 
 def nest(rows: Int64, track: Int32, ts: Int64, dur: Int64, tie: Int64) -> Nesting:
     """Nest the given rows; columns are aligned with `rows`, `tie` orders equal intervals."""
-    order = np.lexsort((rows, tie, -dur, ts, track))
-    rows, track, ts, dur = rows[order], track[order], ts[order], dur[order]
+    order = nesting_order(track, ts, dur, tie)
+    rows, track, ts = rows[order], track[order], ts[order]
+    dur = dur[order]
     end = ts + dur
     parent, crossed = _parents(track, ts, end)
-    self_ns = dur - _sum_by(parent, dur)
-    for track_code in np.unique(track[crossed]).tolist():
-        members = np.flatnonzero(track == track_code)
-        self_ns[members] = _owned(ts[members], end[members])
-    return Nesting(rows, parent, self_ns, len(crossed))
+    return Nesting(rows, parent, _self_ns(parent, track, ts, end, crossed), len(crossed))
+
+
+def narrowed(nesting: Nesting, keep: Bool, dur: Int64) -> Nesting:
+    """The nesting of the positions where `keep` holds, for a nesting without crossings.
+
+    `dur` is aligned with `nesting.rows`.
+    """
+    above = nearest(nesting.parent, keep)
+    place = np.cumsum(keep) - 1
+    kept = above[keep]
+    parent = np.where(kept >= 0, place[np.maximum(kept, 0)], -1)
+    own = dur[keep] - _sum_by(parent, dur[keep])
+    return Nesting(nesting.rows[keep], parent, own, 0)
+
+
+def nesting_order(track: Int32, ts: Int64, dur: Int64, tie: Int64) -> Int64:
+    """Positions by (track, start, longest first, tie, position)."""
+    if not len(ts):
+        return np.empty(0, np.int64)
+    since = ts - ts.min()
+    if int(since.max()) >= 1 << 50 or int(track.max()) >= 1 << 12:
+        return np.asarray(np.lexsort((tie, -dur, ts, track)), np.int64)
+    key = track.astype(np.int64) << 50 | since
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    same = key[1:] == key[:-1]
+    tied = np.flatnonzero(np.concatenate([same, [False]]) | np.concatenate([[False], same]))
+    members = order[tied]
+    order[tied] = members[np.lexsort((tie[members], -dur[members], key[tied]))]
+    return order
 
 
 def _sum_by(parent: Int64, values: Int64) -> Int64:
@@ -52,34 +77,35 @@ def _sum_by(parent: Int64, values: Int64) -> Int64:
     return out
 
 
+def _self_ns(parent: Int64, track: Int32, ts: Int64, end: Int64, crossed: Int64) -> Int64:
+    dur = end - ts
+    self_ns = dur - _sum_by(parent, dur)
+    for code in np.unique(track[crossed]).tolist():
+        members = np.flatnonzero(track == code)
+        self_ns[members] = _owned(ts[members], end[members])
+    return self_ns
+
+
 def _parents(track: Int32, ts: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Parent positions by a stack, and the positions of intervals that cross another."""
-    parents: list[int] = []
-    crossed: list[int] = []
-    stack: list[int] = []
-    ends: list[int] = []
-    current = -1
-    at = 0
-    for low in range(0, len(ts), _CHUNK):
-        part = slice(low, low + _CHUNK)
-        columns = zip(track[part].tolist(), ts[part].tolist(), end[part].tolist(), strict=True)
-        for thread, start, stop in columns:
-            if thread != current:
-                current = thread
-                stack.clear()
-                ends.clear()
-            crossing = False
-            while ends and ends[-1] < stop:
-                if ends.pop() > start:
-                    crossing = True
-                stack.pop()
-            if crossing:
-                crossed.append(at)
-            parents.append(stack[-1] if stack else -1)
-            stack.append(at)
-            ends.append(stop)
-            at += 1
-    return np.array(parents, np.int64), np.array(crossed, np.int64)
+    """Parent positions, and the positions of intervals that cross another one.
+
+    The parent is the nearest earlier position of the track with an end at or
+    after one's own. All positions search at once: from the position before,
+    each jumps to where its candidate has got to, so that distances double.
+    """
+    size = len(ts)
+    candidate = np.arange(-1, size - 1)
+    candidate[np.flatnonzero(track[1:] != track[:-1]) + 1] = -1
+    crossing = np.zeros(size, np.bool_)
+    active = np.flatnonzero(candidate >= 0)
+    while len(active):
+        at = candidate[active]
+        shorter = end[at] < end[active]
+        active, at = active[shorter], at[shorter]
+        crossing[active[end[at] > ts[active]]] = True
+        candidate[active] = candidate[at]
+        active = active[candidate[active] >= 0]
+    return candidate, np.flatnonzero(crossing)
 
 
 def _owned(ts: Int64, end: Int64) -> Int64:

@@ -17,7 +17,8 @@ from profiler.trace.vendors import rules
 
 Scalar = int | float | str | None
 
-NO_ARGUMENTS = msgspec.Raw(b"")
+NO_ARGUMENTS = msgspec.Raw(b"{}")
+NO_VALUE = msgspec.Raw(b"")
 
 RAW_COLUMNS = ("shapes", "dtypes")
 """Arguments kept as JSON text: lists that only need comparing and showing."""
@@ -99,7 +100,7 @@ def _group(name: str, columns: tuple[str, ...]) -> Group:
 
 def _field(column: str) -> tuple[Any, Any]:
     if column in RAW_COLUMNS:
-        return msgspec.Raw, NO_ARGUMENTS
+        return msgspec.Raw, NO_VALUE
     return Scalar, None if column in TEXT_COLUMNS else -1
 
 
