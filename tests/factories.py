@@ -5,9 +5,13 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import hashlib
 import itertools
+import json
+import tempfile
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from django.utils import timezone
@@ -30,7 +34,16 @@ from dashboard.models import (
     User,
     Workload,
 )
+from dashboard.services import artifacts
 from profiler import spec as specs
+from profiler.analysis.report import (
+    Launches,
+    OperatorRow,
+    QualityReport,
+    Report,
+    TraceFacts,
+    dump,
+)
 from profiler.metrics import HEADLINE, METRICS
 from profiler.types import RunSpec
 
@@ -216,6 +229,66 @@ def make_artifact(data: bytes | None = None) -> Artifact:
     return Artifact.objects.get_or_create(sha256=sha256, defaults=values)[0]
 
 
+def store_artifact(data: bytes) -> Artifact:
+    """A row with its bytes in the store."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        return artifacts.keep(Path(file.name))
+
+
+def make_report(**fields: Any) -> Report:
+    """A small report of a trace recorded on the CPU."""
+    facts = TraceFacts(
+        path="trace.json.gz",
+        sha256="d" * 64,
+        events=1234,
+        events_by_category={"cpu_op": 1234},
+        torch_version="2.13.0",
+        device_kind="cpu",
+        devices=[],
+        rank=None,
+        world_size=None,
+    )
+    row = OperatorRow(
+        name="aten::mm",
+        count=12,
+        host_total_ns=3_000_000,
+        host_self_ns=2_000_000,
+        device_total_ns=0,
+        device_self_ns=0,
+    )
+    quality = QualityReport(
+        repaired=0,
+        dropped=0,
+        clipped=0,
+        unlinked_kernels=0,
+        attributed_device_ns=0,
+        unattributed_device_ns=0,
+        warnings=[],
+    )
+    values: dict[str, Any] = {"trace": facts, "span_ns": 5_000_000, "operators": [row]}
+    values |= {key: [] for key in ("timeline", "streams", "kernels", "steps", "idle")}
+    values |= {"launches": Launches(linked=0, unlinked=0, by_rule={}, delay_ns=None)}
+    return Report(**(values | {"collectives": [], "quality": quality} | fields))
+
+
+def make_ready_trace(*, run: Run | None = None, report: Report | None = None) -> Trace:
+    """A trace that was read: report, flame graph, raw file and operator rows are stored."""
+    report = report or make_report()
+    flame = {"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []}
+    trace = make_trace(
+        TraceState.READY,
+        run=run,
+        raw=store_artifact(gzip.compress(b'{"traceEvents": []}')),
+        report=store_artifact(dump(report)),
+        flame=store_artifact(gzip.compress(json.dumps(flame).encode())),
+    )
+    for row in report.operators:
+        make_operator(trace, row.name, count=row.count, host_self_ns=row.host_self_ns)
+    return trace
+
+
 def make_trace(state: str = TraceState.PENDING, *, run: Run | None = None, **fields: Any) -> Trace:
     """A trace in any state, of `run` or uploaded."""
     now = timezone.now()
@@ -234,7 +307,8 @@ def make_trace(state: str = TraceState.PENDING, *, run: Run | None = None, **fie
         values |= {"reason": "The file ends in the middle of an event", "hint": "Record it again"}
     if state == TraceState.READY:
         results = {"events": 1234, "span_ns": 5_000_000, "device_kind": "cpu"}
-        values |= {"report": make_artifact(), "flame": make_artifact(), **results}
+        stored = {} if "report" in fields else {"report": make_artifact(), "flame": make_artifact()}
+        values |= {**stored, **results}
     return Trace.objects.create(**(values | fields))
 
 

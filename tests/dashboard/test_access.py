@@ -1,0 +1,207 @@
+"""Who may what: every address x role x method, from the address list itself.
+
+An address that is missing from the table fails, so that nobody adds one
+without saying who may use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from dashboard.models import Role, Run, RunArtifact, RunState, Trace, User
+from dashboard.services.accounts import new_sign_in_link
+from dashboard.urls import urlpatterns
+from tests.factories import make_ready_trace, make_result, make_run, make_user, store_artifact
+
+ROLES = ("anonymous", *Role.values)
+METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
+SIGN_IN = 302
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What each role gets for GET (and HEAD) and for an empty POST; other methods are refused.
+
+    `get` and `post` are the answers to those who may; None means that nobody
+    may use the method. Everybody else signed in gets 403, nobody signed in 302.
+    """
+
+    get: int | None = 200
+    post: int | None = None
+    roles: tuple[str, ...] = tuple(Role.values)
+    open: bool = False
+    path: Mapping[str, str] = field(default_factory=dict)
+
+
+OPERATORS = ("operator", "admin")
+PAGE = Rule()
+RUN = Rule(path={"run_id": "run"})
+TRACE = Rule(path={"trace_id": "trace"})
+
+RULES: dict[str, Rule] = {
+    "overview": PAGE,
+    "run-list": PAGE,
+    "run-list-csv": PAGE,
+    "run-new": Rule(post=422, roles=OPERATORS),
+    "run-detail": RUN,
+    "run-status": RUN,
+    "run-log": RUN,
+    "run-metrics-csv": RUN,
+    "run-file": Rule(path={"run_id": "run", "name": "file"}),
+    "run-cancel": Rule(post=302, roles=OPERATORS, path={"run_id": "queued"}),
+    "run-again": Rule(get=None, post=302, roles=OPERATORS, path={"run_id": "run"}),
+    "trace-list": PAGE,
+    "trace-upload": Rule(post=422, roles=OPERATORS),
+    "trace-detail": TRACE,
+    "trace-status": TRACE,
+    "trace-operators": TRACE,
+    "trace-operators-csv": TRACE,
+    "trace-flame": TRACE,
+    "trace-report": TRACE,
+    "trace-raw": TRACE,
+    "trace-again": Rule(get=None, post=302, roles=OPERATORS, path={"trace_id": "trace"}),
+    "status": PAGE,
+    "glossary": PAGE,
+    # Whoever is signed in is sent on to the overview.
+    "sign-in": Rule(get=302, post=422, open=True),
+    "sign-in-link": Rule(post=302, open=True, path={"token": "token"}),
+    "sign-out": Rule(get=None, post=302),
+    "account": Rule(post=422),
+    "user-list": Rule(roles=("admin",)),
+    "user-new": Rule(post=422, roles=("admin",)),
+    "user-detail": Rule(post=422, roles=("admin",), path={"user_id": "user"}),
+    "healthz": Rule(open=True),
+}
+
+NAMES = [pattern.name or str(pattern.pattern) for pattern in urlpatterns]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """One of everything, and the person who asks."""
+
+    run: Run
+    queued: Run
+    trace: Trace
+    user: User | None
+    person: User
+
+    def address(self, name: str) -> str:
+        """A link is new each time: using it ends it."""
+        values = {
+            "run": str(self.run.pk),
+            "queued": str(self.queued.pk),
+            "trace": str(self.trace.pk),
+            "file": "log.txt",
+            "token": new_sign_in_link(self.person),
+            "user": str(self.person.pk),
+        }
+        return reverse(name, kwargs={key: values[what] for key, what in RULES[name].path.items()})
+
+
+@pytest.fixture
+def scene_for(db: None) -> Iterator[Callable[[str], Scene]]:
+    """A scene whose runs belong to the person who asks."""
+
+    def build(role: str) -> Scene:
+        user = None if role == "anonymous" else make_user(role, role=role)
+        run = make_run(RunState.SUCCEEDED, created_by=user)
+        make_result(run)
+        log = store_artifact(b"a line\n")
+        RunArtifact.objects.create(run=run, attempt=1, name="log.txt", artifact=log)
+        queued = make_run(RunState.QUEUED, created_by=user)
+        trace = make_ready_trace(run=run)
+        return Scene(run=run, queued=queued, trace=trace, user=user, person=user or make_user())
+
+    yield build
+
+
+def expected(rule: Rule, role: str, method: str) -> set[int]:
+    """Every answer that is right."""
+    known = {"get": rule.get, "head": rule.get, "post": rule.post}.get(method)
+    if role == "anonymous":
+        if not rule.open:
+            return {SIGN_IN}
+        return {405} if known is None else {200 if method != "post" else known}
+    if known is None:
+        # Whether a role or the method is looked at first does not matter: both refuse.
+        return {405} if role in rule.roles else {403, 405}
+    return {known} if role in rule.roles else {403}
+
+
+def test_it_has_a_rule_for_every_address() -> None:
+    assert sorted(NAMES) == sorted(RULES)
+
+
+@pytest.mark.parametrize(("name", "role"), list(product(RULES, ROLES)))
+def test_it_answers_each_role_as_the_table_says(
+    name: str, role: str, scene_for: Callable[[str], Scene]
+) -> None:
+    scene = scene_for(role)
+    got: dict[str, int] = {}
+    for method in METHODS:
+        client = Client()
+        if scene.user:
+            client.force_login(scene.user)
+        response = getattr(client, method)(scene.address(name))
+        got[method] = response.status_code
+        response.close()
+    wrong = {m: s for m, s in got.items() if s not in expected(RULES[name], role, m)}
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", [name for name, rule in RULES.items() if rule.post])
+def test_it_refuses_a_post_without_a_token(name: str, scene_for: Callable[[str], Scene]) -> None:
+    scene = scene_for("admin")
+    client = Client(enforce_csrf_checks=True)
+    assert scene.user is not None
+    client.force_login(scene.user)
+    response = client.post(scene.address(name))
+    assert response.status_code == 403
+    assert "no longer valid" in response.content.decode()
+
+
+@pytest.mark.parametrize("name", [name for name, rule in RULES.items() if not rule.open])
+def test_it_asks_for_a_sign_in_and_comes_back(name: str, scene_for: Callable[[str], Scene]) -> None:
+    address = scene_for("anonymous").address(name)
+    response = Client().get(address)
+    assert response.headers["Location"] == f"/sign-in/?next={address}"
+
+
+NUMBERED = [
+    name for name, rule in RULES.items() if {"run_id", "trace_id", "user_id"} & set(rule.path)
+]
+
+
+@pytest.mark.parametrize("number", [987_654, 2**63, 10**30])
+@pytest.mark.parametrize("name", NUMBERED)
+def test_it_says_not_found_for_what_does_not_exist(
+    name: str, number: int, admin_client: Client
+) -> None:
+    rule = RULES[name]
+    values = {key: "log.txt" if key == "name" else number for key in rule.path}
+    ask = admin_client.get if rule.get else admin_client.post
+    assert ask(reverse(name, kwargs=values)).status_code == 404
+
+
+def test_it_lets_operators_cancel_only_their_own_runs(
+    operator_client: Client, admin_client: Client
+) -> None:
+    run = make_run(RunState.QUEUED, created_by=make_user("owner"))
+    address = reverse("run-cancel", args=[run.pk])
+    assert operator_client.post(address).status_code == 403
+    assert admin_client.post(address).status_code == 302
+    run.refresh_from_db()
+    assert run.state == RunState.CANCELLED
+
+
+def test_it_ends_with_the_role(operator: User, operator_client: Client) -> None:
+    assert operator_client.get("/runs/new/").status_code == 200
+    User.objects.filter(pk=operator.pk).update(role=Role.VIEWER)
+    assert operator_client.get("/runs/new/").status_code == 403
