@@ -95,6 +95,10 @@ class Log:
         """The last few kilobytes, printable."""
         return printable_text(self._recent)
 
+    def close(self) -> None:
+        """Give up writing; `finish` does so itself."""
+        self._head.close()
+
     def finish(self) -> Path:
         """Write the printable log and return its path."""
         self._head.close()

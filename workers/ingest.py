@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from profiler.units import duration, size
 from workers.capture import Log, Stream
 from workers.delivery import end_marked
 from workers.duty import Places
-from workers.environment import profiler_command, reader_environment
+from workers.environment import reader_environment
 from workers.heart import now_s
 from workers.job import OWNER_LOCK, FileLock, folder_marker, is_free, marker_variable
 from workers.launch import command_line
@@ -73,6 +74,7 @@ class TraceDuty:
         self._places = places
         self._limits = limits
         self._stop = stop
+        self.reader = ["-m", "profiler", "analyze"]
 
     def next(self) -> tuple[int, int] | None:
         """A trace that could be claimed now."""
@@ -112,7 +114,9 @@ class TraceDuty:
         except UserError as error:
             return self._reject(claim, error.message, error.hint)
         outcome = Reading(claim, folder, self._limits, self._stop).run(
-            raw, lambda: self._server.renew_trace(claim.trace_id, claim.fence), self._renew_s
+            [sys.executable, *self.reader, str(raw), "--json", "--out", str(folder / "out")],
+            lambda: self._server.renew_trace(claim.trace_id, claim.fence),
+            self._renew_s,
         )
         if outcome is None:
             return None  # we were told to stop: the lease ends and another worker reads it
@@ -143,9 +147,9 @@ class Reading:
         self._stop = stop
         self._log = Log(folder / "log.txt", limit_bytes=_LOG_BYTES)
 
-    def run(self, raw: Path, renew: Renew, renew_s: float) -> TraceOutcome | None:
-        """Read `raw`; None when the worker is told to stop meanwhile."""
-        reader = self._start(raw)
+    def run(self, command: list[str], renew: Renew, renew_s: float) -> TraceOutcome | None:
+        """Let `command` read; None when the worker is told to stop meanwhile."""
+        reader = self._start(command)
         deadline_s = now_s() + self._limits.wall_s
         renew_due_s = now_s() + renew_s
         stream = Stream(_descriptor(reader), self._log, progress=False)
@@ -161,6 +165,7 @@ class Reading:
         finally:
             self._end(reader)
             _drain(stream)
+            self._log.close()
             if reader.stderr is not None:
                 reader.stderr.close()
         if over_time:
@@ -170,11 +175,11 @@ class Reading:
             )
         return None if self._stop.is_set() else self._outcome(reader.returncode)
 
-    def _start(self, raw: Path) -> subprocess.Popen[bytes]:
+    def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
         output = self._folder / "out"
         output.mkdir(mode=0o700)
-        command = command_line(
-            profiler_command("analyze", str(raw), "--json", "--out", str(output)),
+        limited = command_line(
+            command,
             on_parent_end=signal.SIGKILL,
             session=True,
             limits={
@@ -187,7 +192,7 @@ class Reading:
         )
         marker = marker_variable(folder_marker(self._folder))
         return subprocess.Popen(
-            command,
+            limited,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
