@@ -100,6 +100,37 @@ METRICS: dict[str, Definition] = _table(
         meaning="Sequences per step divided by the median step time.",
     ),
     Definition(
+        name="flop_rate",
+        title="Model FLOP rate",
+        unit="FLOP/s",
+        direction="higher",
+        meaning="Model FLOPs of the unit divided by its median time: two per weight and token in "
+        "matrix products, causal attention counted as half of the square, recomputation not "
+        "counted; training counts three times the forward pass.",
+    ),
+    Definition(
+        name="mfu",
+        title="Model FLOPs utilisation",
+        unit="ratio",
+        direction="higher",
+        meaning="Model FLOP rate divided by the device's peak for the data type.",
+    ),
+    Definition(
+        name="read_rate",
+        title="Decode read rate",
+        unit="B/s",
+        direction="higher",
+        meaning="Bytes a decode step must read (weights, of routed experts the distinct ones "
+        "expected, and the key-value cache at mid-generation) divided by the mean step time.",
+    ),
+    Definition(
+        name="mbu",
+        title="Memory bandwidth utilisation",
+        unit="ratio",
+        direction="higher",
+        meaning="Decode read rate divided by the device's peak memory bandwidth.",
+    ),
+    Definition(
         name="peak_memory",
         title="Peak memory",
         unit="bytes",

@@ -24,6 +24,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "seed": (0, 2**31 - 1),
     "threads": (1, 1024),
     "layers": (1, 1000),
+    "warmup_max": (1, 10_000),
 }
 """Allowed range of each whole-number field, both ends included."""
 
@@ -79,6 +80,14 @@ def check(spec: RunSpec) -> RunSpec:
         value = cast("int | None", getattr(spec, name))
         if value is not None and not low <= value <= high:
             raise SpecError(f"spec.{name} is {value}", f"allowed: {low} to {high}")
+    for name in ("peak_flops", "peak_bandwidth"):
+        peak = cast("float | None", getattr(spec, name))
+        if peak is not None and not 0 < peak < 1e21:
+            raise SpecError(f"spec.{name} is {peak}", "allowed: a positive number per second")
+    if spec.warmup_max is not None and spec.warmup_max < spec.warmup:
+        raise SpecError(
+            f"spec.warmup_max is {spec.warmup_max}", f"allowed: at least warmup, {spec.warmup}"
+        )
     tokens = spec.batch * sequence_tokens(spec)
     if tokens > TOKENS_LIMIT:
         raise SpecError(
@@ -172,7 +181,15 @@ def spec_hash(spec: RunSpec) -> str:
 
 def workload_hash(spec: RunSpec) -> str:
     """SHA-256 over what defines the workload: not how often or with which seed it is measured."""
-    measured_how = {"iterations", "warmup", "profiled_steps", "seed"}
+    measured_how = {
+        "iterations",
+        "warmup",
+        "warmup_max",
+        "profiled_steps",
+        "seed",
+        "peak_flops",
+        "peak_bandwidth",
+    }
     if spec.scenario != "decode":
         measured_how.add("output_tokens")
     return _hash({k: v for k, v in _chosen(spec).items() if k not in measured_how})

@@ -30,6 +30,10 @@ class RunSpec:
     transformers `config.json`), `checkpoint` (a local folder with safetensors)
     or `factory` (`path/file.py:function` in the current folder) it is a label
     of its own. `layers` cuts the model to its first layers.
+
+    Warm-up runs `warmup` units; with `warmup_max` it goes on until the last
+    five differ little, at most that many. `peak_flops` (FLOP/s for the dtype)
+    and `peak_bandwidth` (bytes/s) are the device's, for utilisation.
     """
 
     model: str
@@ -48,6 +52,9 @@ class RunSpec:
     checkpoint: str | None = None
     factory: str | None = None
     layers: int | None = None
+    warmup_max: int | None = None
+    peak_flops: float | None = None
+    peak_bandwidth: float | None = None
     schema: int = SCHEMA
 
 

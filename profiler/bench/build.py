@@ -9,6 +9,7 @@ import numpy
 import torch
 
 from profiler.bench.configs import Plan
+from profiler.bench.cost import Cost, cost_of, routing_of
 from profiler.bench.devices import Device
 from profiler.bench.inputs import make_inputs
 from profiler.types import ModelFacts, RunSpec
@@ -22,6 +23,7 @@ class Built:
     inputs: dict[str, torch.Tensor]
     vocabulary: int
     facts: ModelFacts
+    cost: Cost | None
 
 
 def seed_everything(seed: int) -> None:
@@ -42,6 +44,7 @@ def build(plan: Plan, spec: RunSpec, device: Device) -> Built:
         inputs=inputs.tensors,
         vocabulary=vocabulary,
         facts=describe(plan, model, inputs.note),
+        cost=None if plan.vision is not None else cost_of(plan.config.get_text_config(), model),
     )
 
 
@@ -64,13 +67,10 @@ def describe(plan: Plan, model: torch.nn.Module, inputs: str) -> ModelFacts:
 
 def active_parameters(plan: Plan, model: torch.nn.Module) -> int | None:
     """Parameters one token passes through, or None for a model without routed experts."""
-    config = plan.config.get_text_config()
-    top_k = getattr(config, "num_experts_per_tok", None)
-    names = ("num_experts", "num_local_experts", "n_routed_experts")
-    experts = next((getattr(config, name) for name in names if hasattr(config, name)), None)
-    if not top_k or not experts:
+    routing = routing_of(plan.config.get_text_config())
+    if routing is None:
         return None
     named = list(model.named_parameters())
     total = sum(p.numel() for _, p in named)
     routed = sum(p.numel() for name, p in named if ".experts." in name)
-    return total - routed + routed * int(top_k) // int(experts)
+    return total - routed + routed * routing.chosen // routing.experts

@@ -63,11 +63,11 @@ def _measure(
     loaded = _load(spec, reporter, clock)
     session = loaded.session
     first_call = passes.correctness(session)
-    passes.warm_up(session)
+    unsteady = passes.warm_up(session)
     units = passes.timed(session)
+    timed = session.scenario.metrics(units)
     memory, warnings = passes.memory(session)
     profiled = passes.profiled(session, units, stage.path(TRACE))
-    timed = session.scenario.metrics(units)
     result = Result(
         spec=spec,
         spec_hash=specs.spec_hash(spec),
@@ -75,7 +75,7 @@ def _measure(
         metrics=(*timed, *memory, first_call, loaded.build_time),
         profiled_ratio=profiled.ratio,
         profiled_note=profiled.note,
-        warnings=(*warnings, *profiled.warnings),
+        warnings=(*unsteady, *warnings, *profiled.warnings),
         profiler_version=profiler.__version__,
     )
     return result, loaded.environment
@@ -97,6 +97,7 @@ def _load(spec: RunSpec, reporter: Reporter, clock: Clock) -> Loaded:
         inputs=built.inputs,
         vocabulary=built.vocabulary,
         device=device,
+        cost=built.cost,
     )
     scenario = REGISTRY[spec.scenario](bench)
     environment = fingerprint(device)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, stdev
 
 from profiler.bench.capture import Capture, capture
 from profiler.bench.output import Reporter
@@ -14,6 +15,8 @@ from profiler.bench.scenarios.base import Bench, Scenario, Stamps
 from profiler.bench.summary import median, summarise
 from profiler.types import Metric
 
+STEADY_UNITS = 5
+STEADY_COV = 0.02
 RATIO_WARNING = 1.1
 """A profiled step this much slower than a timed one is worth a warning."""
 
@@ -49,13 +52,25 @@ def correctness(session: Session) -> Metric:
     return summarise("first_call", [first], phase="correctness", method=method)
 
 
-def warm_up(session: Session) -> None:
-    """Run and forget the asked number of units."""
-    units = session.bench.spec.warmup
-    session.reporter.step("warmup", 0, units)
-    for unit in range(1, units + 1):
-        session.scenario.run()
-        session.reporter.step("warmup", unit, units)
+def warm_up(session: Session) -> tuple[str, ...]:
+    """Run and forget the asked units, or until they are steady; a warning if they never are."""
+    spec = session.bench.spec
+    most = spec.warmup if spec.warmup_max is None else spec.warmup_max
+    session.reporter.step("warmup", 0, most)
+    times: list[int] = []
+    while len(times) < most and not (len(times) >= spec.warmup and steady(times)):
+        unit = session.scenario.run()
+        times.append(unit[-1] - unit[0])
+        session.reporter.step("warmup", len(times), most)
+    if spec.warmup_max is None or steady(times):
+        return ()
+    return (f"warm-up never became steady: the last of {len(times)} units still varied",)
+
+
+def steady(times: Sequence[int]) -> bool:
+    """Whether the last `STEADY_UNITS` times have a coefficient of variation below `STEADY_COV`."""
+    last = times[-STEADY_UNITS:]
+    return len(last) == STEADY_UNITS and stdev(last) < STEADY_COV * fmean(last)
 
 
 def timed(session: Session) -> list[Stamps]:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import torch
 
+from profiler.bench.cost import Cost
 from profiler.bench.devices import Device
 from profiler.types import Metric, RunSpec
 
@@ -22,13 +23,18 @@ PhaseMark = Callable[[str], AbstractContextManager[object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What a scenario works on. `inputs` holds what every forward call gets, prompts included."""
+    """What a scenario works on.
+
+    `inputs` holds what every forward call gets, prompts included; `cost` is
+    None where FLOPs and bytes of the model cannot be told.
+    """
 
     spec: RunSpec
     model: torch.nn.Module
     inputs: dict[str, torch.Tensor]
     vocabulary: int
     device: Device
+    cost: Cost | None
 
 
 class Scenario(Protocol):

@@ -10,6 +10,7 @@ import torch
 from profiler.bench.scenarios.base import Bench, PhaseMark, Stamps
 from profiler.bench.scenarios.engine import Engine, check_logits
 from profiler.bench.summary import median, summarise
+from profiler.bench.utilisation import read_metrics
 from profiler.types import Metric
 
 
@@ -89,4 +90,12 @@ class Decode:
                 phase="timed",
                 method="1 / median time per output token",
             ),
+            *read_metrics(self._bench, spans, self._cache_bytes()),
         ]
+
+    @torch.inference_mode()
+    def _cache_bytes(self) -> float:
+        """Bytes of the key-value cache at mid-generation: the mean of its start and end."""
+        full = self._engine.cache_bytes()
+        self._engine.prefill()
+        return (self._engine.cache_bytes() + full) / 2

@@ -30,6 +30,12 @@ class Engine:
         self.cache = None
         return self._call(self.bench.inputs)
 
+    def cache_bytes(self) -> int:
+        """Bytes of every tensor the cache holds now: keys, values and recurrent states."""
+        layers = getattr(self.cache, "layers", [])
+        held = [value for layer in layers for value in vars(layer).values()]
+        return sum(t.numel() * t.element_size() for t in held if isinstance(t, torch.Tensor))
+
     def _forward(self, inputs: dict[str, torch.Tensor]) -> list[int]:
         self.tokens = self._call(inputs)[:, -1:].argmax(dim=-1)
         return [int(token) for token in self.tokens.flatten().tolist()]

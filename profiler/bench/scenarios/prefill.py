@@ -9,6 +9,7 @@ import torch
 from profiler.bench.scenarios.base import Bench, PhaseMark, Stamps, unmarked
 from profiler.bench.scenarios.engine import Engine, check_logits
 from profiler.bench.summary import median, summarise
+from profiler.bench.utilisation import flop_metrics
 from profiler.types import Metric
 
 
@@ -59,4 +60,5 @@ class Prefill:
                 phase="timed",
                 method="prompt tokens of the batch / median time to first token",
             ),
+            *flop_metrics(self._bench, times, training=False),
         ]

@@ -9,6 +9,7 @@ import torch
 from profiler.bench.scenarios.base import Bench, PhaseMark, Stamps, unmarked
 from profiler.bench.scenarios.engine import require_finite
 from profiler.bench.summary import median, summarise
+from profiler.bench.utilisation import flop_metrics
 from profiler.types import Metric
 
 LEARNING_RATE = 1e-5
@@ -94,7 +95,8 @@ class Training:
             for name, amount in per_step.items()
         ]
         whole = summarise("step_time", times, phase="timed", method=device.timing_method)
-        return [whole, *split, *rates]
+        flops = flop_metrics(self._bench, times, training=True)
+        return [whole, *split, *rates, *flops]
 
     def _loss(self) -> torch.Tensor:
         inputs = self._bench.inputs

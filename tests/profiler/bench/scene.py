@@ -63,6 +63,7 @@ def small_bench(
         inputs=built.inputs,
         vocabulary=built.vocabulary,
         device=device,
+        cost=built.cost,
     )
 
 

@@ -140,3 +140,18 @@ def test_it_stops_at_numbers_that_are_not_finite(
     with pytest.raises(NonFiniteError, match="1024 of 1024 values are NaN"):
         harness.run(small_spec(), tmp_path, reporter=QUIET)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_it_warms_up_until_units_are_alike(tmp_path: Path) -> None:
+    spec = small_spec(warmup=2, warmup_max=40, profiled_steps=0)
+    clock = FakeClock((1000,))
+    result = harness.run(spec, tmp_path, reporter=QUIET, clock=clock)
+    assert result.warnings == ()
+    build, first, steady_units, timed = 2, 2 + 2, 5, 3
+    assert clock.looks == build + first + 2 * (steady_units + timed + 1)
+
+
+def test_it_says_when_warm_up_never_became_steady(tmp_path: Path) -> None:
+    spec = small_spec(warmup=2, warmup_max=7, profiled_steps=0)
+    result = harness.run(spec, tmp_path, reporter=QUIET, clock=FakeClock((1000, 1000, 1, 9)))
+    assert result.warnings == ("warm-up never became steady: the last of 7 units still varied",)

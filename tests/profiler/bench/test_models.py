@@ -49,7 +49,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 def loading(folder: Path, **fields: object) -> RunSpec:
-    return small_spec(model="mine", checkpoint=str(folder), profiled_steps=0, **fields)
+    return small_spec("prefill", model="mine", checkpoint=str(folder), profiled_steps=0, **fields)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -115,7 +115,7 @@ def test_it_runs_a_pasted_configuration_cut_to_its_first_layers(tmp_path: Path) 
 )
 def test_it_finds_a_wrong_source_without_torch(fields: dict[str, object], said: str) -> None:
     with pytest.raises(SpecError, match=said):
-        check_model(small_spec(**({"model": "mine"} | fields)))
+        check_model(small_spec("prefill", **({"model": "mine"} | fields)))
 
 
 def test_it_loads_the_weights_of_a_checkpoint(tmp_path: Path, checkpoint: Path) -> None:
