@@ -10,14 +10,14 @@ from datetime import datetime, timedelta
 from django.db.models import Max, Q
 
 from dashboard.models import MetricValue, Run, RunState
-from dashboard.queries.status import Status, status
+from dashboard.queries.status import Pulse, pulse
 from profiler.metrics import HEADLINE, METRICS
 from profiler.types import SCENARIOS, Definition
 
 HISTORY = 20
 """Values a sparkline shows at most."""
 
-RECENT_RUNS = 5_000
+RECENT_RUNS = 2_000
 """Sparklines look back over so many runs of the installation, which bounds their cost."""
 
 ROWS = 50
@@ -91,7 +91,7 @@ class Overview:
     attention: tuple[Attention, ...]
     attention_total: int
     succeeded_today: int
-    now: Status
+    now: Pulse
 
     @property
     def empty(self) -> bool:
@@ -130,7 +130,7 @@ def overview() -> Overview:
         key=lambda run: run.ended_at or run.created_at,
         reverse=True,
     )
-    now = status()
+    now = pulse()
     return Overview(
         rows=rows[:ROWS],
         rows_total=len(rows),

@@ -119,50 +119,66 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """The whole page."""
+class Pulse:
+    """Who is alive and what waits: the part of the status that other pages show too."""
 
     at: datetime
     processes: tuple[Process, ...]
     queues: tuple[Queue, ...]
-    running: tuple[RunningRun, ...]
-    running_total: int
-    failed: tuple[FailedRun, ...]
-    failed_total: int
     waiting: Waiting
-    storage: Storage
     silent_kinds: tuple[str, ...]
 
     @property
-    def queued_total(self) -> int:
+    def queued(self) -> int:
         return sum(queue.queued for queue in self.queues)
+
+    @property
+    def running(self) -> int:
+        return sum(queue.running for queue in self.queues)
 
     @property
     def stuck(self) -> tuple[Queue, ...]:
         return tuple(queue for queue in self.queues if queue.stuck)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """The whole page."""
+
+    pulse: Pulse
+    running: tuple[RunningRun, ...]
+    failed: tuple[FailedRun, ...]
+    failed_total: int
+    storage: Storage
+
     @property
     def well(self) -> bool:
         storage_well = self.storage.safe and not self.storage.short and self.storage.viewer
-        return not self.silent_kinds and not self.stuck and storage_well
+        return not self.pulse.silent_kinds and not self.pulse.stuck and storage_well
 
 
 def status() -> Status:
     """Everything the status page shows, in a fixed number of queries."""
+    now = pulse()
+    failed = _failed(now.at)
+    return Status(
+        pulse=now,
+        running=_running(),
+        failed=failed,
+        failed_total=_failed_rows(now.at).count() if len(failed) == ROWS else len(failed),
+        storage=storage(),
+    )
+
+
+def pulse() -> Pulse:
+    """Who is alive and what waits, now."""
     now = db_now()
     processes = heartbeats(now)
-    queues = _queues(processes)
-    failed = _failed(now)
-    return Status(
+    return Pulse(
         at=now,
         processes=processes,
-        queues=queues,
-        running=_running(),
-        running_total=sum(queue.running for queue in queues),
-        failed=failed,
-        failed_total=_failed_rows(now).count() if len(failed) == ROWS else len(failed),
+        queues=_queues(processes),
         waiting=_waiting(now),
-        storage=storage(),
         silent_kinds=silent_kinds(processes),
     )
 

@@ -168,4 +168,4 @@ def test_it_needs_as_many_queries_for_many_models_as_for_one(viewer_client: Clie
         measured(model=f"model-{place}")
         make_run(RunState.FAILED, spec=make_spec(model=f"bad-{place}"))
     assert count() == one
-    assert one <= 14
+    assert one <= 12
