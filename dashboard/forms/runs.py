@@ -7,9 +7,11 @@ import secrets
 from collections.abc import Iterable
 
 from django import forms
+from django.conf import settings
 
 from dashboard.models import Model, Platform, RunState
 from dashboard.queries.runs import GROUPS, SORTS, RunFilter
+from dashboard.services import catalog
 from profiler import spec as specs
 from profiler.catalog import BUILTIN
 from profiler.errors import SpecError
@@ -147,10 +149,7 @@ class NewRunForm(forms.Form):
             "invalid_choice": "No scenario of that name; choose prefill, decode or training.",
         },
     )
-    platform = forms.ModelChoiceField(
-        Platform.objects.order_by("slug"),
-        to_field_name="slug",
-        empty_label=None,
+    platform = forms.ChoiceField(
         error_messages={"invalid_choice": "No platform of that name; choose one of the list."},
     )
     dtype = forms.ChoiceField(
@@ -171,6 +170,12 @@ class NewRunForm(forms.Form):
         model = self.fields["model"]
         assert isinstance(model, forms.ChoiceField)
         model.choices = [(entry.name, entry.title) for entry in BUILTIN.values()]
+        # The platform of this installation can be asked for before its first worker was up.
+        platform = self.fields["platform"]
+        assert isinstance(platform, forms.ChoiceField)
+        self._devices = catalog.DEVICES | dict(Platform.objects.values_list("slug", "device"))
+        slugs = Platform.objects.values_list("slug", flat=True)
+        platform.choices = same(sorted({settings.PLATFORM, *slugs}))
 
     def clean(self) -> dict[str, object]:
         """Sizes that only fail together are reported at the field that can change it."""
@@ -186,7 +191,8 @@ class NewRunForm(forms.Form):
         """One specification per chosen scenario."""
         data = self.cleaned_data
         sizes = {name: data[name] for name in _PARAMETERS if data[name] is not None}
-        shared = {"model": data["model"], "dtype": data["dtype"], "device": data["platform"].device}
+        device = self._devices.get(data["platform"], data["platform"])
+        shared = {"model": data["model"], "dtype": data["dtype"], "device": device}
         return tuple(RunSpec(scenario=name, **shared, **sizes) for name in data["scenarios"])
 
     def _check(self, spec: RunSpec) -> None:

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.forms.runs import LikeForm, NewRunForm, NonceForm, initial_from
 from dashboard.queries.run_detail import get_run
+from dashboard.services.catalog import ensure_platform
 from dashboard.services.runs import cancel_run, create_runs, rerun
 from dashboard.views.requests import SignedInRequest, may_cancel, operators_only
 from profiler.catalog import BUILTIN
@@ -25,8 +26,9 @@ def run_new(request: SignedInRequest) -> HttpResponse:
     if form.is_valid():
         data = form.cleaned_data
         try:
+            platform = ensure_platform(data["platform"])
             runs = create_runs(
-                form.specs(), platform=data["platform"], user=request.user, key=data["nonce"]
+                form.specs(), platform=platform, user=request.user, key=data["nonce"]
             )
         except UserError as error:
             form.add_error(None, error.line())

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from dashboard.forms.runs import new_nonce
-from dashboard.models import Audit, Run, RunState, User
+from dashboard.models import Audit, Platform, Run, RunState, User
 from profiler import spec as specs
 from tests.factories import make_platform, make_run, make_spec, make_user
 
@@ -133,6 +133,15 @@ def test_it_passes_the_device_of_the_platform_on(operator_client: Client) -> Non
     make_platform("gpu", device="cuda:0")
     operator_client.post("/runs/new/", values(platform="gpu", scenarios=["prefill"]))
     assert Run.objects.get().spec["device"] == "cuda:0"
+
+
+def test_it_offers_the_platform_of_the_installation_before_its_first_worker(
+    operator_client: Client,
+) -> None:
+    Platform.objects.all().delete()
+    assert 'value="cpu"' in operator_client.get("/runs/new/").content.decode()
+    operator_client.post("/runs/new/", values(scenarios=["prefill"]))
+    assert Run.objects.get().platform.slug == "cpu"
 
 
 def test_it_asks_before_it_cancels(operator_client: Client, operator: User) -> None:
