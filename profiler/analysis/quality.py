@@ -48,14 +48,15 @@ def _flow_pairs(trace: Trace) -> tuple[int, int]:
     flows = trace.flows
     if not len(flows.ts):
         return 0, 0
-    pairs = np.empty(len(flows.ts), [("category", np.int32), ("id", np.int64)])
-    pairs["category"], pairs["id"] = flows.category, flows.id
-    _, inverse = np.unique(pairs, return_inverse=True)
-    size = int(inverse.max()) + 1
-    begins = np.bincount(inverse[flows.begin], minlength=size) > 0
-    ends = np.bincount(inverse[~flows.begin], minlength=size) > 0
-    both = int((begins & ends).sum())
-    return both, size - both
+    both = one = 0
+    for category in np.unique(flows.category).tolist():
+        mine = flows.category == category
+        begins = np.unique(flows.id[mine & flows.begin])
+        ends = np.unique(flows.id[mine & ~flows.begin])
+        paired = len(np.intersect1d(begins, ends, assume_unique=True))
+        both += paired
+        one += len(begins) + len(ends) - 2 * paired
+    return both, one
 
 
 def _warnings(trace: Trace, structure: Structure, repaired: Counter[str]) -> list[str]:

@@ -17,7 +17,8 @@ _TAIL_ROOM = MIB
 
 
 class Blocks:
-    """Iterates over the event text of `source`; `header` is known once the first block is out.
+    """Iterates over the event text of `source`; `header` is known once the first block is out,
+    `count` is the number of blocks given out.
 
     Every block ends between two events. The last one holds at least the last
     MiB of the file, so that the keys behind the event array stay in one piece.
@@ -29,6 +30,7 @@ class Blocks:
         self._source = source
         self._chunks = source.chunks()
         self.header = b""
+        self.count = 0
         self.is_list = False
 
     def __iter__(self) -> Iterator[bytes]:
@@ -40,9 +42,16 @@ class Blocks:
                 cut = self._cut(buffer, target)
                 if cut is None:
                     break
+                self.count += 1
                 yield bytes(memoryview(buffer)[: cut[0]])
                 del buffer[: cut[1]]
+        self.count += 1
         yield bytes(buffer)
+
+    def drain(self) -> None:
+        """Read on to the end of the file, for its checksum and limits."""
+        for _ in self._chunks:
+            pass
 
     def _cut(self, buffer: bytearray, target: int) -> tuple[int, int] | None:
         """End of the last event at or before `target` and start of the next one."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from operator import attrgetter
-from typing import cast
+from typing import TypeVar, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from profiler.trace.arguments import Columns, chosen, column, decoded, numbers
-from profiler.trace.batch import NONE, Batch, Bool, Complete, Flows, Instants, Int32
+from profiler.trace.batch import NONE, Batch, Flows, Instants, Int32
+from profiler.trace.batch import Complete as CompleteColumns
 from profiler.trace.clock import NO_TIME, Int64, NeedsExactTimes, to_ns
 from profiler.trace.intern import Strings, Tracks
 from profiler.trace.salvage import Decoded, decode_block
@@ -23,7 +23,16 @@ from profiler.trace.schema import (
     GROUPS,
     LABEL,
     MEMORY,
-    Event,
+    Begin,
+    Complete,
+    End,
+    EventLike,
+    FlowEnd,
+    FlowStart,
+    Instant,
+    Metadata,
+    Named,
+    OldInstant,
     Scalar,
     group_of_category,
 )
@@ -31,18 +40,11 @@ from profiler.trace.schema import (
 _DENSE = ("correlation", "external_id")
 _METADATA = ("process_name", "thread_name")
 _FRACTION = re.compile(rb'"(ts|dur)"\s*:\s*(-?[0-9]+\.[0-9]+)')
-_X, _BEGIN_FLOW, _END_FLOW, _INSTANT, _META, _OTHER = range(6)
-_PHASES = {"X": _X, "s": _BEGIN_FLOW, "f": _END_FLOW, "i": _INSTANT, "I": _INSTANT, "M": _META}
-
 Raws = Sequence[msgspec.Raw]
 
 
-class _Phases(dict[str, int]):
-    def __missing__(self, key: str) -> int:
-        return _OTHER
-
-
-_PHASE_CODES = _Phases(_PHASES)
+Made = TypeVar("Made")
+Label = tuple[int, str, str]
 
 
 class Decoder:
@@ -63,15 +65,18 @@ class Decoder:
 
     def _batch(self, found: Decoded) -> Batch:
         events = found.events
-        phases = np.fromiter(
-            map(_PHASE_CODES.__getitem__, map(attrgetter("ph"), events)), np.int8, len(events)
+        by_type: dict[type, list[EventLike]] = {}
+        for kind in set(map(type, events)):
+            by_type[kind] = [e for e in events if type(e) is kind]
+        complete = self._complete(_all(by_type, Complete), found)
+        flows = self._flows(_all(by_type, FlowStart), _all(by_type, FlowEnd))
+        instants = self._instants(
+            [*_all(by_type, Instant), *_all(by_type, OldInstant)], found.repaired
         )
-        complete = self._complete(_where(events, phases == _X), found)
-        flow = (phases == _BEGIN_FLOW) | (phases == _END_FLOW)
-        flows = self._flows(_where(events, flow), phases[flow] == _BEGIN_FLOW)
-        instants = self._instants(_where(events, phases == _INSTANT), found.repaired)
-        labels = self._labels(_where(events, phases == _META), found.repaired)
-        edges = self._edges(_where(events, phases == _OTHER))
+        labels = self._labels(_all(by_type, Metadata), found.repaired)
+        # Begins and ends pair up in the order of the file.
+        paired = Begin in by_type or End in by_type
+        edges = self._edges([e for e in events if isinstance(e, Begin | End)] if paired else [])
         if self._strings.clipped:
             found.repaired["name cut to its limit"] += self._strings.clipped
             self._strings.clipped = 0
@@ -92,18 +97,19 @@ class Decoder:
     def _codes(self, values: Sequence[object]) -> Int32:
         return self._strings.codes(values, len(values))
 
-    def _complete(self, events: list[Event], found: Decoded) -> Complete:
+    def _complete(self, events: list[Complete], found: Decoded) -> CompleteColumns:
         ts, dur = to_ns([e.ts for e in events]), to_ns([e.dur for e in events])
         timed = (ts != NO_TIME) & (dur != NO_TIME)
         usable = timed & (dur >= 0)
         if not usable.all():
             found.dropped["no usable time"] += int((~timed).sum())
             found.dropped["negative duration"] += int((timed & (dur < 0)).sum())
-            events, ts, dur = _where(events, usable), ts[usable], dur[usable]
+            events = cast("list[Complete]", chosen(events, usable))
+            ts, dur = ts[usable], dur[usable]
         category = self._codes([e.cat for e in events])
         name = self._codes([e.name for e in events])
         columns = self._arguments([e.args for e in events], category, name, found.repaired)
-        return Complete(
+        return CompleteColumns(
             name=name,
             category=category,
             track=self._tracks.codes([e.pid for e in events], [e.tid for e in events]),
@@ -143,7 +149,10 @@ class Decoder:
                 groups[name == self._strings[text]] = 1
         return groups
 
-    def _flows(self, events: list[Event], begin: Bool) -> Flows:
+    def _flows(self, starts: list[FlowStart], ends: list[FlowEnd]) -> Flows:
+        events = [*starts, *ends]
+        begin = np.zeros(len(events), np.bool_)
+        begin[: len(starts)] = True
         return Flows(
             category=self._codes([e.cat for e in events]),
             id=numbers([e.id for e in events]),
@@ -152,7 +161,7 @@ class Decoder:
             begin=begin,
         )
 
-    def _instants(self, events: list[Event], repaired: Counter[str]) -> Instants:
+    def _instants(self, events: Sequence[Named], repaired: Counter[str]) -> Instants:
         kept = [e for e in events if e.name == "[memory]"]
         args = decoded(MEMORY, [e.args for e in kept], repaired)
 
@@ -169,16 +178,15 @@ class Decoder:
             device_index=values("memory_index"),
         )
 
-    def _edges(self, events: list[Event]) -> list[tuple[int, int, int]]:
-        kept = [e for e in events if e.ph in ("B", "E")]
-        tracks = self._tracks.codes([e.pid for e in kept], [e.tid for e in kept]).tolist()
-        times = to_ns([e.ts for e in kept]).tolist()
-        return [
-            (track, ts, self._strings[e.name] if e.ph == "B" else NONE)
-            for track, ts, e in zip(tracks, times, kept, strict=True)
-        ]
+    def _edges(self, events: list[Begin | End]) -> list[tuple[int, int, int]]:
+        tracks = self._tracks.codes([e.pid for e in events], [e.tid for e in events]).tolist()
+        times = to_ns([e.ts for e in events]).tolist()
+        names = [self._strings[e.name] if isinstance(e, Begin) else NONE for e in events]
+        return list(zip(tracks, times, names, strict=True))
 
-    def _labels(self, events: list[Event], repaired: Counter[str]) -> list[tuple[int, str, str]]:
+    def _labels(
+        self, events: Sequence[Named], repaired: Counter[str]
+    ) -> list[tuple[int, str, str]]:
         kept = [e for e in events if e.name in _METADATA]
         args = decoded(LABEL, [e.args for e in kept], repaired)
         tracks = self._tracks.codes([e.pid for e in kept], [e.tid for e in kept]).tolist()
@@ -187,7 +195,5 @@ class Decoder:
         return list(dict.fromkeys(found))
 
 
-def _where(events: list[Event], mask: npt.NDArray[np.bool_]) -> list[Event]:
-    if mask.all():
-        return events
-    return cast("list[Event]", chosen(events, mask)) if mask.any() else []
+def _all(by_type: dict[type, list[EventLike]], kind: type[Made]) -> list[Made]:
+    return cast("list[Made]", by_type.get(kind, []))

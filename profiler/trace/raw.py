@@ -72,6 +72,11 @@ class Joiner:
         if batch.tail is not None and (self.ended_at is None or block < self.ended_at):
             self.ended_at = block
 
+    def missing(self, blocks: int) -> set[int]:
+        """Numbers below `blocks` whose batch has not come, up to the end of the event array."""
+        last = blocks if self.ended_at is None else min(blocks, self.ended_at + 1)
+        return set(range(last)) - self._batches.keys()
+
     def finish(self) -> tuple[RawTrace, bytes]:
         """The joined columns (without header) and the text behind the event array."""
         order = sorted(b for b in self._batches if self.ended_at is None or b <= self.ended_at)

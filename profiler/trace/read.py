@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from profiler.errors import TraceError
@@ -13,6 +10,7 @@ from profiler.trace.decode import Decoder
 from profiler.trace.header import parse_header
 from profiler.trace.limits import Limits
 from profiler.trace.raw import Joiner, RawTrace
+from profiler.trace.share import Helper, Share, processes_for, without_gc
 from profiler.trace.source import Source
 
 
@@ -26,11 +24,23 @@ def read(path: Path, limits: Limits | None = None) -> RawTrace:
     source = Source(path, limits)
     blocks = Blocks(source)
     joiner = Joiner(limits)
-    with _without_gc():
-        decoder = Decoder(limits.name_chars)
-        for number, text in enumerate(blocks):
-            if joiner.ended_at is None:
-                joiner.add(number, 0, decoder.batch(text))
+    count = processes_for(path, limits)
+    helpers = [Helper(path, Share(n, count), limits) for n in range(1, count)]
+    try:
+        with without_gc():
+            for number, batch in Share(0, count).batches(blocks, limits.name_chars):
+                joiner.add(number, 0, batch)
+            for helper in helpers:
+                for number, batch in helper.batches():
+                    joiner.add(number, helper.share.index, batch)
+            _fill_gaps(path, limits, joiner, blocks.count)
+    finally:
+        for helper in helpers:
+            helper.close()
+    return _finished(path, source, blocks, joiner)
+
+
+def _finished(path: Path, source: Source, blocks: Blocks, joiner: Joiner) -> RawTrace:
     raw, tail = joiner.finish()
     raw.header = parse_header(blocks.header, tail)
     raw.sha256 = source.sha256
@@ -42,13 +52,12 @@ def read(path: Path, limits: Limits | None = None) -> RawTrace:
     return raw
 
 
-@contextmanager
-def _without_gc() -> Iterator[None]:
-    """Bulk decoding makes no cycles; collecting while at it costs more than the decoding."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
+def _fill_gaps(path: Path, limits: Limits, joiner: Joiner, blocks: int) -> None:
+    """Decode here what a helper did not deliver (it may have been killed for memory)."""
+    missing = joiner.missing(blocks)
+    if not missing:
+        return
+    decoder = Decoder(limits.name_chars)
+    for number, text in enumerate(Blocks(Source(path, limits, hashed=False))):
+        if number in missing:
+            joiner.add(number, -1, decoder.batch(text))

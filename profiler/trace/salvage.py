@@ -7,14 +7,28 @@ helps, and dropped and counted otherwise.
 
 from __future__ import annotations
 
+import collections
 import json
 import re
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from profiler.trace.schema import NO_ARGUMENTS, Event
+from profiler.trace.schema import (
+    NO_ARGUMENTS,
+    Begin,
+    Complete,
+    Counter,
+    End,
+    Event,
+    EventLike,
+    FlowEnd,
+    FlowStart,
+    Instant,
+    Metadata,
+    Unread,
+)
 
 BOUNDARY = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|id|args|dur|bp|s)"\s*:)')
 _BYTE = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -43,10 +57,10 @@ class Decoded:
     goes on.
     """
 
-    events: list[Event]
+    events: Sequence[EventLike]
     tail: bytes | None = None
-    repaired: Counter[str] = field(default_factory=Counter)
-    dropped: Counter[str] = field(default_factory=Counter)
+    repaired: collections.Counter[str] = field(default_factory=collections.Counter)
+    dropped: collections.Counter[str] = field(default_factory=collections.Counter)
 
 
 def decode_block(text: bytes) -> Decoded:
@@ -74,7 +88,7 @@ def _strict(text: bytes) -> Decoded | None:
     if not _AFTER_ARRAY.match(array, end, len(array) - 1):
         return None
     try:
-        return Decoded(_events.decode(array[:end]), tail=array[end:-1])
+        return Decoded((_events.decode(array[:end])), tail=array[end:-1])
     except (msgspec.DecodeError, RecursionError):
         return None
 
@@ -84,6 +98,7 @@ def _piecewise(text: bytes) -> Decoded:
     starts = [0, *(match.end() for match in BOUNDARY.finditer(text))]
     ends = [*(match.start() + 1 for match in BOUNDARY.finditer(text)), len(text)]
     out = Decoded([])
+    events: list[EventLike] = []
     at, window = 0, max(1, len(starts) // 2)
     while at < len(starts):
         window = min(window, len(starts) - at)
@@ -94,7 +109,7 @@ def _piecewise(text: bytes) -> Decoded:
         used = window
         if got is None:
             got, used = _one(text, starts, ends, at)
-        out.events += got.events
+        events += got.events
         out.repaired += got.repaired
         out.dropped += got.dropped
         at += used
@@ -103,6 +118,7 @@ def _piecewise(text: bytes) -> Decoded:
             out.tail = got.tail + rest
             break
         window *= 2
+    out.events = events
     return out
 
 
@@ -120,7 +136,7 @@ def _one(text: bytes, starts: list[int], ends: list[int], at: int) -> tuple[Deco
     return _repair(piece), 1
 
 
-def _loose(piece: bytes) -> Event | None:
+def _loose(piece: bytes) -> EventLike | None:
     """Valid JSON whose values have unexpected types."""
     try:
         value = _anything.decode(piece)
@@ -176,21 +192,34 @@ def _attempts(piece: bytes) -> list[tuple[str, str]]:
     ]
 
 
-def coerce(value: dict[str, object]) -> Event:
+def coerce(value: dict[str, object]) -> EventLike:
     """An event from untyped JSON: unusable values become absent, not an error."""
+    phase = str(value.get("ph", ""))
+    cat = None if value.get("cat") is None else str(value["cat"])
+    pid, tid = _identity(value.get("pid")), _identity(value.get("tid"))
+    ts = _scalar(value.get("ts"))
+    if phase in ("s", "f"):
+        made = FlowStart if phase == "s" else FlowEnd
+        return made(cat=cat, id=_scalar(value.get("id")), pid=pid, tid=tid, ts=ts)
     args = value.get("args")
-    cat = value.get("cat")
-    return Event(
-        ph=str(value.get("ph", "")),
-        cat=None if cat is None else str(cat),
-        name=str(value.get("name", "")),
-        pid=_identity(value.get("pid")),
-        tid=_identity(value.get("tid")),
-        ts=_scalar(value.get("ts")),
-        dur=_scalar(value.get("dur")),
-        id=_scalar(value.get("id")),
-        args=msgspec.Raw(msgspec.json.encode(args)) if isinstance(args, dict) else NO_ARGUMENTS,
-    )
+    raw = msgspec.Raw(msgspec.json.encode(args)) if isinstance(args, dict) else NO_ARGUMENTS
+    name = str(value.get("name", ""))
+    if phase == "X":
+        dur = _scalar(value.get("dur"))
+        return Complete(cat=cat, name=name, pid=pid, tid=tid, ts=ts, dur=dur, args=raw)
+    named = _NAMED.get(phase)
+    if named is None:
+        return Counter() if phase == "C" else Unread()
+    return named(name=name, pid=pid, tid=tid, ts=ts, args=raw)
+
+
+_NAMED: dict[str, type[Instant | Metadata | Begin | End]] = {
+    "i": Instant,
+    "I": Instant,
+    "M": Metadata,
+    "B": Begin,
+    "E": End,
+}
 
 
 def _identity(value: object) -> int | str:

@@ -45,18 +45,74 @@ CODE_COLUMNS = frozenset(c for c in COLUMNS if c in TEXT_COLUMNS or c in RAW_COL
 """Columns whose values are codes of strings."""
 
 
-class Event(msgspec.Struct, gc=False):
-    """One event as written; numbers may be strings in some writers' files."""
+class Complete(msgspec.Struct, tag_field="ph", tag="X", gc=False):
+    """A complete event as written; numbers may be strings in some writers' files."""
 
-    ph: str = ""
     cat: str | None = None
     name: str = ""
     pid: int | str = ""
     tid: int | str = ""
     ts: Scalar = None
     dur: Scalar = None
-    id: Scalar = None
     args: msgspec.Raw = NO_ARGUMENTS
+
+
+class FlowStart(msgspec.Struct, tag_field="ph", tag="s", gc=False):
+    """The start of a flow arrow."""
+
+    cat: str | None = None
+    id: Scalar = None
+    pid: int | str = ""
+    tid: int | str = ""
+    ts: Scalar = None
+
+
+class FlowEnd(FlowStart, tag_field="ph", tag="f", gc=False):
+    """The end of a flow arrow."""
+
+
+class Named(msgspec.Struct, gc=False):
+    """Fields of the rarer phases."""
+
+    name: str = ""
+    pid: int | str = ""
+    tid: int | str = ""
+    ts: Scalar = None
+    args: msgspec.Raw = NO_ARGUMENTS
+
+
+class Instant(Named, tag_field="ph", tag="i", gc=False):
+    """An instant, such as a memory record."""
+
+
+class OldInstant(Named, tag_field="ph", tag="I", gc=False):
+    """An instant in the spelling of early writers."""
+
+
+class Metadata(Named, tag_field="ph", tag="M", gc=False):
+    """A name of a process or thread."""
+
+
+class Begin(Named, tag_field="ph", tag="B", gc=False):
+    """The begin of an interval whose end is an event of its own."""
+
+
+class End(Named, tag_field="ph", tag="E", gc=False):
+    """The end of the interval begun last on the same track."""
+
+
+class Counter(msgspec.Struct, tag_field="ph", tag="C", gc=False):
+    """A counter value; counted, not kept."""
+
+
+class Unread(msgspec.Struct, gc=False):
+    """An event of a phase nobody reads here."""
+
+
+Event = Complete | FlowStart | FlowEnd | Instant | OldInstant | Metadata | Begin | End | Counter
+"""The phases decoded by type; others take the slow path and become `Unread`."""
+
+EventLike = Event | Unread
 
 
 if TYPE_CHECKING:

@@ -20,19 +20,20 @@ _WIDE = (b"\xff\xfe", b"\xfe\xff")
 class Source:
     """One trace file read once from start to end.
 
-    `chunks()` yields its text; afterwards `sha256` (of the file as stored),
+    `chunks()` yields its text; afterwards `sha256` (of the file as stored, if `hashed`),
     `stored_bytes` and `inflated_bytes` are known and `warnings` says what was
     wrong with the container. Raises `TraceError` for files that cannot be
     read, are empty or exceed the limits.
     """
 
-    def __init__(self, path: Path, limits: Limits) -> None:
+    def __init__(self, path: Path, limits: Limits, *, hashed: bool = True) -> None:
         self.path = path
         self.limits = limits
         self.stored_bytes = 0
         self.inflated_bytes = 0
         self.warnings: list[str] = []
         self._hash = hashlib.sha256()
+        self._hashed = hashed
 
     @property
     def sha256(self) -> str:
@@ -63,7 +64,8 @@ class Source:
         try:
             with self.path.open("rb", buffering=0) as file:
                 while piece := file.read(self.limits.block_bytes):
-                    self._hash.update(piece)
+                    if self._hashed:
+                        self._hash.update(piece)
                     self.stored_bytes += len(piece)
                     yield piece
         except OSError as error:

@@ -110,11 +110,12 @@ def _kinds(kinds: Kinds) -> Column:
 
 def _texts(codes: Int32, strings: list[str]) -> Column:
     """Codes as a dictionary array over the strings in use; negative codes are null."""
-    used, inverse = np.unique(codes, return_inverse=True)
-    skip = int(len(used) > 0 and used[0] == NONE)
-    texts = pa.array([_clean(strings[code]) for code in used[skip:].tolist()], pa.string())
-    index = (inverse - skip).astype(np.int32)
-    return pa.DictionaryArray.from_arrays(index, texts, mask=codes == NONE)
+    used = np.zeros(len(strings) + 1, np.bool_)
+    used[codes] = True
+    used[NONE] = False
+    place = (np.cumsum(used) - 1).astype(np.int32)
+    texts = pa.array([_clean(strings[c]) for c in np.flatnonzero(used).tolist()], pa.string())
+    return pa.DictionaryArray.from_arrays(place[codes], texts, mask=codes == NONE)
 
 
 def _clean(text: str) -> str:
