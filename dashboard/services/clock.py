@@ -9,10 +9,12 @@ from django.utils import timezone
 
 
 def db_now() -> datetime:
-    """Now, as the database server sees it; hosts with a skewed clock cannot steal a lease.
+    """Now, as the database server sees it; hosts with a skewed clock cannot steal a lease."""
+    return server_clock()
 
-    SQLite lives on this host, so this host's clock is the database's.
-    """
+
+def server_clock() -> datetime:
+    """The database's clock. SQLite lives on this host, so this host's clock is the database's."""
     if connection.vendor == "sqlite":
         return timezone.now()
     with connection.cursor() as cursor:

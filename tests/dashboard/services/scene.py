@@ -112,5 +112,5 @@ class Clock:
 def stopped_clock() -> Iterator[Clock]:
     """Every service reads this clock while the block runs."""
     clock = Clock()
-    with mock.patch("django.utils.timezone.now", clock):
+    with mock.patch("dashboard.services.clock.server_clock", clock):
         yield clock
