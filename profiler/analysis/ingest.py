@@ -33,7 +33,6 @@ from profiler.trace.model import Trace
 from profiler.trace.normalise import normalise
 from profiler.trace.read import read
 from profiler.trace.sequence import forward_positions
-from profiler.trace.store import write_events
 
 REPORT_FILE = "report.json"
 EVENTS_FILE = "events.parquet"
@@ -106,13 +105,20 @@ def _ingest_one(path: Path, out: Path | None, limits: Limits | None) -> Report:
         out.mkdir(parents=True, exist_ok=True)
         document = flame_of(analysed)
         (out / FLAME_FILE).write_bytes(document.compressed())
-        write_events(analysed.trace, analysed.structure, out / EVENTS_FILE)
+        _store_events(analysed, out / EVENTS_FILE)
         report = _with_warnings(report, [f"flame graph: {cut}" for cut in document.cuts])
         (out / REPORT_FILE).write_bytes(dump(report))
     except OSError as error:
         reason = error.strerror or str(error)
         raise TraceError(f"{out} cannot be written: {reason}", "check the folder") from None
     return report
+
+
+def _store_events(analysed: Analysed, path: Path) -> None:
+    # Loading the Parquet library takes as long as a small trace; only storing needs it.
+    from profiler.trace.store import write_events
+
+    write_events(analysed.trace, analysed.structure, path)
 
 
 def _with_warnings(report: Report, warnings: list[str]) -> Report:

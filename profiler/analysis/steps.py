@@ -77,10 +77,13 @@ def _phase_marks(trace: Trace) -> list[tuple[int, int, str]]:
     """(start, end, phase) of annotations that name a phase."""
     events = trace.events
     rows = np.flatnonzero(np.isin(events.kind, np.array(_HOST, np.int8)))
-    named = np.array([phase_of_mark(s) or "" for s in trace.strings])
-    rows = rows[named[events.name[rows]] != ""]
+    named = {code: phase_of_mark(s) for code, s in enumerate(trace.strings)}
+    is_mark = np.fromiter((phase is not None for phase in named.values()), np.bool_, len(named))
+    rows = rows[is_mark[events.name[rows]]]
+    columns = (events.ts[rows], events.end[rows], events.name[rows])
     return [
-        (int(events.ts[r]), int(events.end[r]), str(named[events.name[r]])) for r in rows.tolist()
+        (ts, end, named[code] or "")
+        for ts, end, code in zip(*(c.tolist() for c in columns), strict=True)
     ]
 
 
