@@ -1,0 +1,161 @@
+"""`manage.py up`: one command starts everything, and its end ends everything."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.workers.system import System, assert_invariants, wait_for, wait_for_end
+from workers import processes
+
+pytestmark = pytest.mark.fault
+
+
+@pytest.fixture
+def up(system: System) -> Iterator[System]:
+    """A system whose group takes any free port."""
+    system.variables["PORT"] = "0"
+    yield system
+
+
+def start(system: System) -> tuple[subprocess.Popen[bytes], str]:
+    """The group and what it said once it was ready."""
+    group = system.start("manage.py", "up", "--no-demo")
+    log = sorted(system.var_dir.glob(f"{len(system.started) - 1}-*.log"))[0]
+    wait_for(lambda: "Daybreak is ready" in log.read_text() or group.poll() is not None, 120)
+    assert group.poll() is None, log.read_text()
+    return group, log.read_text()
+
+
+def port_in(words: str) -> int:
+    found = re.search(r"is ready after .*: http://127\.0\.0\.1:(\d+)/", words)
+    assert found is not None, words
+    return int(found[1])
+
+
+def get(port: int, path: str) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse()
+    finally:
+        connection.close()
+
+
+def left_over(var_dir: Path) -> list[str]:
+    """Command lines of living processes that name the folder in their environment."""
+    needle = f"VAR_DIR={var_dir}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        process = processes.identify(int(entry.name)) if entry.name.isdigit() else None
+        if process is None or not processes.is_alive(process) or process.pid == os.getpid():
+            continue
+        try:
+            if needle in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "cmdline").read_bytes().decode())
+        except OSError:
+            continue
+    return found
+
+
+def test_it_starts_everything_and_ends_everything(up: System) -> None:
+    group, words = start(up)
+    port = port_in(words)
+    assert get(port, "/healthz").status == 200
+    run = up.queue()
+    assert wait_for_end(run).state == "succeeded", up.logs()
+    assert_invariants(up.var_dir)
+    group.send_signal(signal.SIGINT)
+    assert group.wait(60) == 0
+    assert left_over(up.var_dir) == []
+    assert {"web.log", "keeper.log", "worker.log", "ingest.log", "broker.log"} <= {
+        path.name for path in (up.var_dir / "log").iterdir()
+    }
+
+
+def test_it_prints_a_link_that_signs_in_once(up: System) -> None:
+    _, words = start(up)
+    found = re.search(r"http://127\.0\.0\.1:\d+(/sign-in/link/[^/\s]+/)", words)
+    assert found is not None
+    port = port_in(words)
+    assert get(port, found[1]).status in (200, 302)
+    assert found[1] not in "".join(path.read_text() for path in (up.var_dir / "log").iterdir())
+
+
+def test_it_prepares_only_what_changed(up: System) -> None:
+    group, words = start(up)
+    assert "prepared: migrate, collectstatic" in words
+    group.terminate()
+    group.wait(60)
+    _, words = start(up)
+    assert "prepared" not in words
+
+
+def test_it_leaves_nothing_when_it_is_killed(up: System) -> None:
+    up.benchmark("fork")
+    group, _ = start(up)
+    run = up.queue()
+    wait_for(lambda: any("fake_bench" in line for line in left_over(up.var_dir)) or bench_of(up))
+    assert run.pk
+    up.kill(group)
+    wait_for(lambda: not left_over(up.var_dir) and not bench_of(up), 60)
+
+
+def bench_of(system: System) -> set[processes.Process]:
+    """Processes of the first attempt of the first run."""
+    from workers.job import Spool
+
+    return processes.marked(Spool.of(system.var_dir / "spool", 1, 1).marker)
+
+
+def test_it_starts_again_what_dies(up: System) -> None:
+    group, words = start(up)
+    port = port_in(words)
+    children = processes.descendants(group.pid)
+    for process in children:
+        processes.send(process, signal.SIGKILL)
+    wait_for(lambda: not any(processes.is_alive(process) for process in children))
+    wait_for(lambda: is_up(port))
+    assert wait_for_end(up.queue()).state == "succeeded", up.logs()
+
+
+def is_up(port: int) -> bool:
+    try:
+        return get(port, "/healthz").status == 200
+    except OSError:
+        return False
+
+
+def test_it_refuses_to_run_twice_in_one_folder(up: System) -> None:
+    start(up)
+    second = up.start("manage.py", "up", "--no-demo")
+    assert second.wait(30) == 65
+    assert "Daybreak already runs in" in up.logs()
+
+
+def test_it_says_that_the_port_is_taken(up: System) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        up.variables["PORT"] = str(port)
+        assert up.start("manage.py", "up").wait(30) == 65
+    assert f"port {port} cannot be used: Address already in use" in up.logs()
+
+
+def test_it_uses_the_broker_that_is_configured(up: System) -> None:
+    up.start_broker()
+    from workers.broker import broker_url
+
+    up.variables["BROKER_URL"] = broker_url(up.var_dir)
+    start(up)
+    assert wait_for_end(up.queue()).state == "succeeded", up.logs()
+    assert not (up.var_dir / "log" / "broker.log").exists()
