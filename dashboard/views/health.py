@@ -16,6 +16,9 @@ from dashboard.queries.status import KINDS, Process, heartbeats
 from dashboard.services.clock import db_now
 from profiler import __version__
 
+NAMES = {"keeper": "keeper", "worker": "workers", "ingest": "ingest"}
+"""Kind of process -> its key in the answer."""
+
 
 @never_cache
 @login_not_required
@@ -28,7 +31,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
     except DatabaseError:
         body = {"status": "unavailable", "version": __version__, "database": {"up": False}}
         return JsonResponse(body, status=503)
-    parts = {kind: _part(kind, processes, now) for kind in KINDS}
+    parts = {NAMES[kind]: _part(kind, processes, now) for kind in KINDS}
     body = {
         "status": "ok" if all(part["up"] for part in parts.values()) else "degraded",
         "version": __version__,

@@ -27,7 +27,7 @@ def test_it_is_well_when_every_kind_of_process_lives(db: None, client: Client) -
     body = ask(client)
     assert body["status"] == "ok"
     assert body["database"] == {"up": True, "kind": "sqlite"}
-    assert body["worker"]["alive"] == 2
+    assert body["workers"]["alive"] == 2
     assert body["keeper"]["age_s"] < 60
 
 
@@ -39,7 +39,7 @@ def test_it_serves_while_others_are_gone_and_says_so(
     assert body["status"] == "degraded"
     assert body["keeper"]["up"] is False
     assert body["keeper"]["age_s"] >= 75
-    assert body["worker"] == {"up": False, "alive": 0, "age_s": None}
+    assert body["workers"] == {"up": False, "alive": 0, "age_s": None}
 
 
 def test_it_does_not_take_the_sweep_mark_for_a_process(db: None, client: Client) -> None:
