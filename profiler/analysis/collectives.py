@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +26,16 @@ _KINDS = (
     ("barrier", r"barrier"),
 )
 _DTYPE_BYTES = {
+    "fp32": 4,
+    "fp16": 2,
+    "bfp16": 2,
+    "bf16": 2,
+    "fp64": 8,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "uint8": 1,
     "float": 4,
     "double": 8,
     "int": 4,
@@ -57,25 +68,60 @@ def traffic_factor(kind: str, ranks: int) -> float:
     return share if kind in ("all_gather", "reduce_scatter", "all_to_all") else 1.0
 
 
+@dataclass(slots=True)
+class Calls:
+    """Collective calls of one trace by start: one entry per device event or library row.
+
+    `group` is the recorded process group or -1, `size` its ranks or -1,
+    `payload` bytes or -1, `exposed` the ns during which the device did not compute.
+    """
+
+    kind: list[str]
+    group: Int64
+    size: Int64
+    payload: Int64
+    ts: Int64
+    dur: Int64
+    exposed: Int64
+
+
+def collective_calls(trace: Trace, structure: Structure) -> Calls:
+    """All collectives; where a library reports whole ones (HCCL), those instead of their parts."""
+    events = trace.events
+    whole = np.flatnonzero(events.kind == Kind.GROUP_COMMUNICATION)
+    whole = whole[trace.matching("collective_row")[events.name[whole]]]
+    if len(whole):
+        rows = whole[np.argsort(events.ts[whole], kind="stable")]
+        kinds = [collective_kind(trace.strings[code]) for code in events.name[rows].tolist()]
+        exposed = _exposed_of_rows(trace, rows)
+    else:
+        chosen = np.flatnonzero(trace.device.kind == Kind.COMMUNICATION)
+        rows = trace.device.rows[chosen]
+        kinds = _kinds(trace, structure, chosen)
+        exposed = _exposed(trace, chosen)
+    return Calls(
+        kind=kinds,
+        group=events.dense("group")[rows],
+        size=events.dense("group_size")[rows],
+        payload=_payload_bytes(trace, rows),
+        ts=events.ts[rows],
+        dur=events.dur[rows],
+        exposed=exposed,
+    )
+
+
 def collective_rows(trace: Trace, structure: Structure) -> list[CollectiveRow]:
     """Collectives by kind and group size, by total time descending."""
-    device = trace.device
-    chosen = np.flatnonzero(device.kind == Kind.COMMUNICATION)
-    if not len(chosen):
-        return []
-    exposed = _exposed(trace, chosen)
-    sizes = trace.events.dense("group_size")[device.rows[chosen]]
-    payload = _payload_bytes(trace, chosen)
-    kinds = _kinds(trace, structure, chosen)
+    calls = collective_calls(trace, structure)
     groups: dict[tuple[str, int], list[int]] = {}
-    for at, key in enumerate(zip(kinds, sizes.tolist(), strict=True)):
+    for at, key in enumerate(zip(calls.kind, calls.size.tolist(), strict=True)):
         groups.setdefault(key, []).append(at)
     rows = []
     for (kind, size), members in groups.items():
         mine = np.array(members)
-        total = int(device.dur[chosen[mine]].sum())
-        known = bool((payload[mine] >= 0).all())
-        volume = int(payload[mine].sum()) if known else None
+        total = int(calls.dur[mine].sum())
+        known = bool((calls.payload[mine] >= 0).all())
+        volume = int(calls.payload[mine].sum()) if known else None
         algbw = volume / total * 1e9 if volume and total else None
         row = CollectiveRow(
             name=kind,
@@ -83,7 +129,7 @@ def collective_rows(trace: Trace, structure: Structure) -> list[CollectiveRow]:
             count=len(members),
             bytes=volume,
             total_ns=total,
-            exposed_ns=int(exposed[mine].sum()),
+            exposed_ns=int(calls.exposed[mine].sum()),
             algbw=algbw,
             busbw=algbw * traffic_factor(kind, size) if algbw and size > 0 else None,
         )
@@ -106,15 +152,27 @@ def _kinds(trace: Trace, structure: Structure, chosen: Int64) -> list[str]:
     return out
 
 
-def _payload_bytes(trace: Trace, chosen: Int64) -> Int64:
+def _payload_bytes(trace: Trace, rows: Int64) -> Int64:
     """Payload of each call: the larger of in and out elements times the element size."""
-    rows = trace.device.rows[chosen]
-    elements = np.maximum(
-        trace.events.dense("in_elements")[rows], trace.events.dense("out_elements")[rows]
-    )
+    counts = [trace.events.dense(c)[rows] for c in ("in_elements", "out_elements", "count")]
+    elements = np.maximum.reduce(counts)
     names = trace.events.dense("message_dtype")[rows].tolist()
     sizes = np.array([_element_bytes(trace.strings[n]) if n != NONE else 0 for n in names])
     return np.where((elements >= 0) & (sizes > 0), elements * sizes, NONE)
+
+
+def _exposed_of_rows(trace: Trace, rows: Int64) -> Int64:
+    """The part of library rows that no compute row of the vendor's analysis covers."""
+    events, device = trace.events, trace.device
+    compute = events.kind == Kind.VENDOR_TIMELINE
+    names = {code for code, s in enumerate(trace.strings) if s == "Computing"}
+    compute &= np.isin(events.name, np.array([*names, NONE]))
+    if compute.any():
+        spans = merged(events.ts[compute], events.end[compute])
+    else:
+        kernel = device.kind == Kind.KERNEL
+        spans = merged(device.ts[kernel], device.end[kernel])
+    return events.dur[rows] - covered_ns(events.ts[rows], events.end[rows], *spans)
 
 
 def _element_bytes(dtype: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from profiler.analysis.report import IdleRow
-from profiler.analysis.timeline import device_key
+from profiler.analysis.timeline import device_key, vendor_free
 from profiler.trace.batch import NONE, Bool
 from profiler.trace.clock import Int64
 from profiler.trace.intervals import covered_ns, merged
@@ -36,6 +36,8 @@ def idle_rows(trace: Trace, structure: Structure) -> list[IdleRow]:
     loader, blocking = _spans(trace, _named(trace, "loader")), _spans(trace, _blocking(trace))
     for code in codes:
         mine = np.flatnonzero((device.device == code) & (device.kind != Kind.WAIT))
+        if not len(mine):
+            continue
         cause, length = _gaps(trace, structure, mine, loader, blocking)
         for number, name in enumerate(CAUSES):
             chosen = cause == number
@@ -57,9 +59,14 @@ def _gaps(
 ) -> tuple[Int64, Int64]:
     """Cause (index into `CAUSES`) and length of each gap of one device."""
     device = trace.device
-    starts, ends = merged(device.ts[mine], device.end[mine])
-    gap_from, gap_to = ends[:-1], starts[1:]
-    opener = mine[np.searchsorted(device.ts[mine], gap_to, side="left")]
+    vendor = vendor_free(trace)
+    if vendor is None:
+        starts, ends = merged(device.ts[mine], device.end[mine])
+        gap_from, gap_to = ends[:-1], starts[1:]
+    else:
+        gap_from, gap_to = vendor
+    following = np.searchsorted(device.ts[mine], gap_to, side="left")
+    opener = mine[np.minimum(following, len(mine) - 1)]
     launch = structure.launch[opener]
     issued = np.where(launch >= 0, trace.events.ts[np.maximum(launch, 0)], 0)
     length = gap_to - gap_from

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from profiler.analysis.calltree import CallTree, Frames, call_tree
-from profiler.analysis.collectives import collective_rows
+from profiler.analysis.collectives import Calls, collective_calls, collective_rows
 from profiler.analysis.idle import idle_rows
 from profiler.analysis.kernels import kernel_rows
 from profiler.analysis.launches import launch_report
@@ -22,6 +23,7 @@ from profiler.analysis.operators import (
     thread_rows,
 )
 from profiler.analysis.quality import quality_report
+from profiler.analysis.ranks import RankInput, rank_set
 from profiler.analysis.report import Report, TraceFacts, dump
 from profiler.analysis.speedscope import Flame, flame
 from profiler.analysis.steps import step_rows
@@ -33,6 +35,8 @@ from profiler.trace.model import Trace
 from profiler.trace.normalise import normalise
 from profiler.trace.read import read
 from profiler.trace.sequence import forward_positions
+
+_RANK_IN_NAME = re.compile(r"(?:rank|worker|[^a-z0-9]r)[-_]?(\d{1,6})(?!\d)", re.I)
 
 REPORT_FILE = "report.json"
 EVENTS_FILE = "events.parquet"
@@ -91,16 +95,41 @@ def ingest(paths: Sequence[Path], out: Path | None, *, limits: Limits | None = N
     """
     if not paths:
         raise TraceError("no trace given", "name at least one file")
-    if len(paths) > 1:
-        raise TraceError("several traces at once are not supported yet", "analyse them one by one")
-    return _ingest_one(paths[0], out, limits)
+    if len(paths) == 1:
+        return _ingest_one(paths[0], out, limits)[0]
+    return _ingest_set(paths, out, limits)
 
 
-def _ingest_one(path: Path, out: Path | None, limits: Limits | None) -> Report:
+def _ingest_set(paths: Sequence[Path], out: Path | None, limits: Limits | None) -> Report:
+    """Analyse ranks one after the other; the report is the lowest rank's with `ranks` filled."""
+    inputs: list[RankInput] = []
+    for place, path in enumerate(paths):
+        report, calls = _ingest_one(path, out and out / f"rank-{place}", limits)
+        rank = rank_of(report, place)
+        inputs.append(RankInput(rank, report, calls, report.trace.base_ns))
+    if len({one.rank for one in inputs}) < len(inputs):
+        inputs = [replace(one, rank=place) for place, one in enumerate(inputs)]
+    inputs.sort(key=lambda one: one.rank)
+    combined = replace(inputs[0].report, ranks=rank_set(inputs))
+    if out is not None:
+        (out / REPORT_FILE).write_bytes(dump(combined))
+    return combined
+
+
+def rank_of(report: Report, place: int) -> int:
+    """The recorded rank, else a number the file name gives, else the place in the list."""
+    if report.trace.rank is not None:
+        return report.trace.rank
+    found = _RANK_IN_NAME.search(Path(report.trace.path).name)
+    return int(found.group(1)) if found else place
+
+
+def _ingest_one(path: Path, out: Path | None, limits: Limits | None) -> tuple[Report, Calls]:
     analysed = analyse(path, limits)
     report = analysed.report
+    calls = collective_calls(analysed.trace, analysed.structure)
     if out is None:
-        return report
+        return report, calls
     try:
         out.mkdir(parents=True, exist_ok=True)
         document = flame_of(analysed)
@@ -111,7 +140,7 @@ def _ingest_one(path: Path, out: Path | None, limits: Limits | None) -> Report:
     except OSError as error:
         reason = error.strerror or str(error)
         raise TraceError(f"{out} cannot be written: {reason}", "check the folder") from None
-    return report
+    return report, calls
 
 
 def _store_events(analysed: Analysed, path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from profiler.analysis.report import Launches, Percentiles
-from profiler.trace.batch import NONE, Bool, Int32
+from profiler.trace.batch import NONE, Bool
 from profiler.trace.clock import Int64
 from profiler.trace.kinds import Kind
 from profiler.trace.link import Rule, Structure
@@ -20,8 +20,8 @@ def launch_report(trace: Trace, structure: Structure) -> Launches:
     calls, per_call = np.unique(structure.launch[linked], return_counts=True)
     works = np.zeros(len(events), np.int32)
     works[calls] = per_call
-    graph = _graph_call(trace, structure.launch, works, linked)
-    single = linked & ~graph
+    graph = graph_work(trace, structure)
+    single = linked & ~graph & (works[structure.launch] == 1)
     delay = device.ts[single] - events.end[structure.launch[single]]
     before = before_window(trace, structure)
     blocking = np.flatnonzero(_calls(trace, "blocking"))
@@ -67,11 +67,11 @@ def _calls(trace: Trace, what: str) -> Bool:
     return np.asarray((trace.events.kind == Kind.RUNTIME) & named[trace.events.name])
 
 
-def _graph_call(trace: Trace, launch: Int64, works: Int32, linked: Bool) -> Bool:
-    """Device work of calls that are named graph launches or start more than one piece."""
-    graph = np.zeros(len(launch), np.bool_)
-    named = _calls(trace, "graph")
-    graph[linked] = named[launch[linked]] | (works[launch[linked]] > 1)
+def graph_work(trace: Trace, structure: Structure) -> Bool:
+    """Device work started by a graph launch: which operator it stands for is not recorded."""
+    graph = np.zeros(len(structure.launch), np.bool_)
+    linked = structure.launch >= 0
+    graph[linked] = _calls(trace, "graph")[structure.launch[linked]]
     return graph
 
 

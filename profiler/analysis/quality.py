@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from profiler import units
-from profiler.analysis.launches import before_window
+from profiler.analysis.launches import before_window, graph_work
 from profiler.analysis.report import QualityReport
 from profiler.trace.kinds import Kind
 from profiler.trace.link import Structure
@@ -85,6 +85,13 @@ def _device_warnings(trace: Trace, structure: Structure) -> list[str]:
         out.append(
             f"{units.share(part / max(total, 1))} of device time ({units.duration(part)}, "
             f"{units.count(int(before.sum()))} events) was launched before the recording began"
+        )
+    graph = int(device.dur[graph_work(trace, structure)].sum())
+    if graph:
+        share = units.share(graph / max(int(device.dur.sum()), 1))
+        out.append(
+            f"{share} of device time ({units.duration(graph)}) runs inside graph launches, "
+            "where the operators are not recorded"
         )
     out += _overlap_warnings(trace)
     return out

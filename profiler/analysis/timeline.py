@@ -6,6 +6,7 @@ import numpy as np
 
 from profiler.analysis.report import DeviceTimeline, StreamRow
 from profiler.trace.batch import Bool
+from profiler.trace.clock import Int64
 from profiler.trace.intervals import union_ns
 from profiler.trace.kinds import Kind
 from profiler.trace.model import DeviceWork, Trace
@@ -96,6 +97,17 @@ def _vendor_timeline(trace: Trace) -> DeviceTimeline | None:
         wait_ns=union_ns(trace.device.ts[wait], trace.device.end[wait]),
         source="vendor overlap analysis",
     )
+
+
+def vendor_free(trace: Trace) -> tuple[Int64, Int64] | None:
+    """Starts and ends of the idle intervals the vendor's own analysis recorded, if it did."""
+    events = trace.events
+    rows = np.flatnonzero(events.kind == Kind.VENDOR_TIMELINE)
+    if not len(rows) or VENDOR_FREE not in trace.strings:
+        return None
+    rows = rows[events.name[rows] == trace.strings.index(VENDOR_FREE)]
+    rows = rows[np.argsort(events.ts[rows], kind="stable")]
+    return events.ts[rows], events.end[rows]
 
 
 def stream_rows(trace: Trace) -> list[StreamRow]:

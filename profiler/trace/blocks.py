@@ -46,7 +46,7 @@ class Blocks:
                 yield bytes(memoryview(buffer)[: cut[0]])
                 del buffer[: cut[1]]
         self.count += 1
-        yield bytes(buffer)
+        yield bytes(buffer).rstrip().removesuffix(b",")
 
     def drain(self) -> None:
         """Read on to the end of the file, for its checksum and limits."""

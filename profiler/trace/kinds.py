@@ -26,6 +26,7 @@ class Kind(IntEnum):
     MEMORY = 15
     COUNTER = 16
     VENDOR_TIMELINE = 17
+    GROUP_COMMUNICATION = 18
 
 
 DEVICE_KINDS: tuple[Kind, ...] = (

@@ -59,6 +59,8 @@ def link(trace: Trace) -> Structure:
     _by_flow(trace, launch, rule)
     op = _op_of(launch, host, position, is_op)
     _by_external_id(trace, launch, op, rule)
+    _op_by_flow(trace, op, host, position, is_op)
+    _name_communication(trace, op)
     return Structure(
         host=host,
         ops=ops,
@@ -117,29 +119,62 @@ def _by_correlation(trace: Trace) -> tuple[Int64, Kinds]:
 
 def _by_flow(trace: Trace, launch: Int64, rule: Kinds) -> None:
     """Follow flow arrows from the start of unlinked device work back to a host event."""
-    device, flows = trace.device, trace.flows
     loose = np.flatnonzero(launch == NONE)
+    for at, row in _flow_sources(trace, loose):
+        launch[at], rule[at] = row, Rule.FLOW
+
+
+def _op_by_flow(trace: Trace, op: Int64, host: Nesting, position: Int64, is_op: Bool) -> None:
+    """Operators of work whose launch runs in a process or thread of its own (Ascend)."""
+    loose = np.flatnonzero(op == NONE)
+    sources = np.full(len(op), NONE, np.int64)
+    for at, row in _flow_sources(trace, loose):
+        sources[at] = row
+    found = _op_of(sources, host, position, is_op)
+    op[loose] = found[loose]
+
+
+def _flow_sources(trace: Trace, loose: Int64) -> list[tuple[int, int]]:
+    """(index of device work, host row its flow arrow starts at) where there is one."""
+    device, flows = trace.device, trace.flows
     if not len(loose) or not len(flows.ts):
-        return
+        return []
     skipped = {code for code, s in enumerate(trace.strings) if s in _FORWARD_BACKWARD}
+    wanted = np.isin(flows.ts, device.ts[loose]) | flows.begin
+    columns = (flows.category, flows.id, flows.track, flows.ts, flows.begin)
     begins: dict[tuple[int, int], tuple[int, int]] = {}
     ends: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    columns = (flows.category, flows.id, flows.track, flows.ts, flows.begin)
-    for category, flow, track, ts, begin in zip(*(c.tolist() for c in columns), strict=True):
+    for category, flow, track, ts, begin in zip(
+        *(c[wanted].tolist() for c in columns), strict=True
+    ):
         if category in skipped:
             continue
         if begin:
             begins.setdefault((category, flow), (track, ts))
         else:
             ends.setdefault((track, ts), []).append((category, flow))
+    if not ends:
+        return []
     starting = _host_starts(trace)
+    out = []
     tracks = trace.events.track[device.rows[loose]].tolist()
     for at, track, ts in zip(loose.tolist(), tracks, device.ts[loose].tolist(), strict=True):
-        for arrow in ends.get((track, ts), ()):
-            row = starting.get(begins.get(arrow, (NONE, NONE)))
-            if row is not None:
-                launch[at], rule[at] = row, Rule.FLOW
-                break
+        arrows = ends.get((track, ts), ())
+        rows = (starting.get(begins.get(arrow, (NONE, NONE))) for arrow in arrows)
+        row = next((row for row in rows if row is not None), None)
+        if row is not None:
+            out.append((at, row))
+    return out
+
+
+def _name_communication(trace: Trace, op: Int64) -> None:
+    """Kernels launched by a communication operator are communication, whatever their name."""
+    device = trace.device
+    marks = trace.matching("communication_op")
+    linked = np.flatnonzero((op >= 0) & (device.kind == Kind.KERNEL))
+    moved = linked[marks[trace.events.name[op[linked]]]]
+    device.kind[moved] = Kind.COMMUNICATION
+    trace.events.kind[device.rows[moved]] = Kind.COMMUNICATION
 
 
 def _host_starts(trace: Trace) -> dict[tuple[int, int], int]:

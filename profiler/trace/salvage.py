@@ -180,16 +180,19 @@ def _attempts(piece: bytes) -> list[tuple[str, str]]:
     slashes = _WINDOWS_PATH if "\\u" not in null else _LONE_BACKSLASH
     lone = slashes if _LONE_BACKSLASH.search(null) else _LONE_BACKSLASH
     doubled = lone.sub(r"\\\\", null)
-    quoted = _NAME_VALUE.sub(
-        lambda m: m.group(1) + _INNER_QUOTE.sub(r"\\\"", m.group(2)) + m.group(3), doubled, count=1
-    )
+    quoted = _NAME_VALUE.sub(_escaped_name, doubled, count=1)
     return [
-        ("invalid text", text),
+        ("control character or invalid text", text),
         ("not-a-number value", null),
         ("unescaped backslash", doubled),
         ("unescaped quote", quoted),
         ("trailing comma", _TRAILING_COMMA.sub(r"\1", quoted)),
     ]
+
+
+def _escaped_name(found: re.Match[str]) -> str:
+    inner = _INNER_QUOTE.sub(lambda _: '\\"', found.group(2))
+    return found.group(1) + inner + found.group(3)
 
 
 def coerce(value: dict[str, object]) -> EventLike:

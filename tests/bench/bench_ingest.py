@@ -1,0 +1,199 @@
+"""Speed and memory of ingest against `json.load` of the same file in the same run.
+
+Makes traces of 200 MB and 1 GB by tiling a real DDP trace in time (or a
+generated one where the shared traces are absent), ingests each in a fresh
+process and prints a table. Goals: at most half the time of `json.load`, at
+most 400 MB (200 MB file) and 600 MB (1 GB file) of memory over all processes,
+and 1 GB in at most 5.5 times the time of 200 MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+REAL = ROOT.parent / "shared" / "traces" / "ddp-a100-ncclmeta.json.gz"
+MB = 1_000_000
+IDS = ("External id", "correlation", "Ev Idx", "Record function id")
+STRIDE_US = 800_000.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """A file size to measure and the memory allowed for it."""
+
+    megabytes: int
+    rss_limit_mb: int
+
+
+SIZES = (Size(200, 400), Size(1000, 600))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured size."""
+
+    megabytes: float
+    events: int
+    json_s: float
+    ingest_s: float
+    rss_mb: float
+
+
+def source_trace() -> dict[str, object]:
+    """The trace to tile."""
+    if REAL.exists():
+        loaded: dict[str, object] = json.loads(gzip.decompress(REAL.read_bytes()))
+        return loaded
+    sys.path.insert(0, str(ROOT))
+    from tests.profiler.trace.build import busy
+
+    return busy(steps=60).data()
+
+
+def template(event: dict[str, object]) -> tuple[str, list[str]]:
+    """The event as text with %s for what differs per tile, and the keys of those places."""
+    marked = dict(event)
+    keys = []
+    for key in ("ts", "id"):
+        if isinstance(marked.get(key), int | float):
+            marked[key] = f"@{key}@"
+    args = event.get("args")
+    if isinstance(args, dict):
+        marked["args"] = {k: f"@{k}@" if k in IDS else v for k, v in args.items()}
+    if str(event.get("name", "")).startswith("ProfilerStep#"):
+        marked["name"] = "ProfilerStep#@step@"
+    text = json.dumps(marked, indent=2).replace("%", "%%")
+    for found in re.finditer(r'"@([^@"]+)@"|@(step)@', text):
+        keys.append(found.group(1) or found.group(2))
+    return re.sub(r'"@[^@"]+@"|@step@', "%s", text), keys
+
+
+def write_tiled(path: Path, megabytes: int) -> int:
+    """Write at least `megabytes` of trace in Kineto's layout; returns the number of events."""
+    document = source_trace()
+    events = document["traceEvents"]
+    assert isinstance(events, list)
+    templates = [(*template(event), event) for event in events]
+    head = {k: v for k, v in document.items() if k not in ("traceEvents", "traceName", "INFO")}
+    count = tile = 0
+    with path.open("w") as file:
+        file.write(json.dumps(head, indent=2).rstrip("}\n") + ',\n  "traceEvents": [\n  ')
+        while file.tell() < megabytes * MB:
+            texts = [fill(text, keys, event, tile) for text, keys, event in templates]
+            file.write((",\n  " if tile else "") + ",\n  ".join(texts))
+            count += len(texts)
+            tile += 1
+        file.write('\n  ],\n  "traceName": "tiled.json"\n}\n')
+    return count
+
+
+def fill(text: str, keys: list[str], event: dict[str, object], tile: int) -> str:
+    """One event of one tile: time shifted, ids made unique."""
+    args = event.get("args")
+    values: list[str] = []
+    for key in keys:
+        if key == "ts":
+            values.append(f"{float(str(event['ts'])) + tile * STRIDE_US:.3f}")
+        elif key == "step":
+            number = int(str(event["name"]).rpartition("#")[2])
+            values.append(str(number + 3 * tile))
+        else:
+            own = event[key] if key == "id" else args[key] if isinstance(args, dict) else 0
+            values.append(str(int(str(own)) + tile * 1_000_000))
+    return text % tuple(values)
+
+
+def run_child(code: str, *arguments: str) -> list[float]:
+    """Numbers printed by a fresh interpreter that runs `code`."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [float(part) for part in done.stdout.split()]
+
+
+JSON_LOAD = """
+import json, sys, time
+start = time.perf_counter()
+with open(sys.argv[1]) as file:
+    json.load(file)
+print(time.perf_counter() - start)
+"""
+
+INGEST = """
+import resource, sys, time
+from pathlib import Path
+start = time.perf_counter()
+from profiler.analysis.ingest import ingest
+report = ingest([Path(sys.argv[1])], Path(sys.argv[2]))
+took = time.perf_counter() - start
+own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print(took, (own + children) * 1024 / 1e6)
+"""
+
+
+def measure(size: Size, folder: Path, repeats: int) -> Row:
+    """The best of `repeats` runs of either side, alternating."""
+    path = folder / f"tiled-{size.megabytes}.json"
+    events = write_tiled(path, size.megabytes)
+    loads, ingests, rss = [], [], []
+    for _ in range(repeats):
+        loads.append(run_child(JSON_LOAD, str(path))[0])
+        took, peak = run_child(INGEST, str(path), str(folder / "out"))
+        ingests.append(took)
+        rss.append(peak)
+    megabytes = path.stat().st_size / MB
+    path.unlink()
+    return Row(megabytes, events, min(loads), min(ingests), max(rss))
+
+
+def main() -> int:
+    """Measure, print the table, say whether the goals are met."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--only", type=int, help="only this size in MB")
+    options = parser.parse_args()
+    sizes = [s for s in SIZES if options.only in (None, s.megabytes)]
+    missed: list[str] = []
+    rows: list[Row] = []
+    print(f"{'MB':>7} {'events':>10} {'json.load':>10} {'ingest':>8} {'ratio':>6} {'RSS MB':>7}")
+    with tempfile.TemporaryDirectory() as folder:
+        for size in sizes:
+            row = measure(size, Path(folder), options.repeats)
+            rows.append(row)
+            ratio = row.ingest_s / row.json_s
+            print(
+                f"{row.megabytes:7.0f} {row.events:10,} {row.json_s:9.2f}s {row.ingest_s:7.2f}s "
+                f"{ratio:6.2f} {row.rss_mb:7.0f}",
+                flush=True,
+            )
+            if ratio > 0.5:
+                missed.append(f"{size.megabytes} MB took {ratio:.2f} x json.load, goal 0.5")
+            if row.rss_mb > size.rss_limit_mb:
+                missed.append(
+                    f"{size.megabytes} MB needed {row.rss_mb:.0f} MB, goal {size.rss_limit_mb}"
+                )
+    if len(rows) == 2:
+        growth = rows[1].ingest_s / rows[0].ingest_s
+        print(f"1 GB / 200 MB time: {growth:.2f}")
+        if growth > 5.5:
+            missed.append(f"1 GB took {growth:.2f} x 200 MB, goal 5.5")
+    print(f"goal missed: {'; '.join(missed)}" if missed else "goal met")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
