@@ -125,6 +125,23 @@ class ModelFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contamination:
+    """What else the machine did during the timed phase; shares are of all its CPUs.
+
+    `device` holds the device's own readings before and after; `missing` names
+    those its back-end does not give.
+    """
+
+    other_cpu_share: float | None
+    steal_share: float | None
+    load_before: float | None
+    load_after: float | None
+    involuntary_switches: int | None
+    device: dict[str, float]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """`result.json`: everything one run measured."""
 
@@ -136,6 +153,7 @@ class Result:
     profiled_note: str
     warnings: tuple[str, ...] = ()
     profiler_version: str = ""
+    contamination: Contamination | None = None
     schema: int = SCHEMA
 
 

@@ -11,7 +11,7 @@ import contextlib
 import importlib
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 import torch
@@ -112,6 +112,17 @@ class Device:
         with contextlib.suppress(RuntimeError, AttributeError, NotImplementedError):
             return None if self.is_cpu else int(self._module.device_count())
         return None
+
+    def readings(self, names: Sequence[str]) -> dict[str, float]:
+        """Those of the named readings (temperature, clock ...) that the back-end gives now."""
+        found: dict[str, float] = {}
+        if self.is_cpu:
+            return found
+        for name in names:
+            # A vendor's library raises errors of its own kind; the caller lists what is missing.
+            with contextlib.suppress(Exception):
+                found[name] = float(getattr(self._module, name)(self.torch))
+        return found
 
     def _probe_events(self) -> bool:
         try:

@@ -13,6 +13,7 @@ from profiler import spec as specs
 from profiler.bench import passes
 from profiler.bench.build import build, seed_everything
 from profiler.bench.configs import plan_model
+from profiler.bench.contamination import Watch, warnings_of
 from profiler.bench.devices import Clock, Device, usable_cpus
 from profiler.bench.failures import classified
 from profiler.bench.fingerprint import fingerprint
@@ -64,10 +65,13 @@ def _measure(
     session = loaded.session
     first_call = passes.correctness(session)
     unsteady = passes.warm_up(session)
-    units = passes.timed(session)
+    watch = Watch(session.bench.device)
+    with watch.over():
+        units = passes.timed(session)
     timed = session.scenario.metrics(units)
     memory, warnings = passes.memory(session)
     profiled = passes.profiled(session, units, stage.path(TRACE))
+    seen = watch.seen()
     result = Result(
         spec=spec,
         spec_hash=specs.spec_hash(spec),
@@ -75,8 +79,9 @@ def _measure(
         metrics=(*timed, *memory, first_call, loaded.build_time),
         profiled_ratio=profiled.ratio,
         profiled_note=profiled.note,
-        warnings=(*unsteady, *warnings, *profiled.warnings),
+        warnings=(*warnings_of(seen, usable_cpus()), *unsteady, *warnings, *profiled.warnings),
         profiler_version=profiler.__version__,
+        contamination=seen,
     )
     return result, loaded.environment
 

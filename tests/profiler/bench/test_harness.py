@@ -86,7 +86,7 @@ def test_it_records_no_more_decode_steps_than_the_run_generates(tmp_path: Path) 
 def test_it_stores_how_much_slower_profiled_steps_are(tmp_path: Path) -> None:
     result = harness.run(small_spec(), tmp_path, reporter=QUIET, clock=FakeClock((7,)))
     assert result.profiled_ratio == 1.0
-    assert result.warnings == ()
+    assert not [warning for warning in result.warnings if "profiled" in warning]
 
 
 def test_it_counts_parameters_once_and_by_activity(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_it_warms_up_until_units_are_alike(tmp_path: Path) -> None:
     spec = small_spec(warmup=2, warmup_max=40, profiled_steps=0)
     clock = FakeClock((1000,))
     result = harness.run(spec, tmp_path, reporter=QUIET, clock=clock)
-    assert result.warnings == ()
+    assert not [warning for warning in result.warnings if "warm-up" in warning]
     build, first, steady_units, timed = 2, 2 + 2, 5, 3
     assert clock.looks == build + first + 2 * (steady_units + timed + 1)
 
@@ -154,4 +154,5 @@ def test_it_warms_up_until_units_are_alike(tmp_path: Path) -> None:
 def test_it_says_when_warm_up_never_became_steady(tmp_path: Path) -> None:
     spec = small_spec(warmup=2, warmup_max=7, profiled_steps=0)
     result = harness.run(spec, tmp_path, reporter=QUIET, clock=FakeClock((1000, 1000, 1, 9)))
-    assert result.warnings == ("warm-up never became steady: the last of 7 units still varied",)
+    said = "warm-up never became steady: the last of 7 units still varied"
+    assert said in result.warnings
