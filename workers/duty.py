@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -32,6 +35,11 @@ class Places:
     spool: Path
     locks: Path
     timing: Timing
+
+
+def process_name() -> str:
+    """Unique per process: a restarted one never passes for its predecessor."""
+    return f"{socket.gethostname()[:60]}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
 def places() -> Places:

@@ -19,8 +19,8 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from workers.app import app
+from workers.duty import process_name
 from workers.server import local_server
-from workers.worker import worker_name
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
     server = local_server()
-    name = worker_name()
+    name = process_name()
     loops = [
         Loop("publish", Publisher().publish_due, PUBLISH_S, stop),
         Loop("sweep", _sweep, settings.SWEEP_S, stop),

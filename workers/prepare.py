@@ -29,7 +29,7 @@ def prepare(var_dir: Path) -> list[str]:
     """Migrate and collect static files where needed; the names of the steps taken."""
     (var_dir / "uploads").mkdir(mode=0o700, exist_ok=True)  # a system check asks for it
     steps = {
-        "migrate": (["migrate", "--verbosity=0"], _tables_stamp(var_dir)),
+        "migrate": (["migrate", "--verbosity=0"], tables_stamp(var_dir)),
         "collectstatic": (["collectstatic", "--noinput", "--verbosity=0"], _static_stamp()),
     }
     due = {n: s for n, s in steps.items() if _read(var_dir, n) != s[1] or s[1] == UNKNOWN}
@@ -38,7 +38,7 @@ def prepare(var_dir: Path) -> list[str]:
         if process.wait() != 0:
             raise PrepareError(f"manage.py {name} failed", "its words stand above")
     for name in due:  # asked again: the first migration makes the database file
-        stamp = _tables_stamp(var_dir) if name == "migrate" else due[name][1]
+        stamp = tables_stamp(var_dir) if name == "migrate" else due[name][1]
         (var_dir / f"{name}.stamp").write_text(stamp)
     return list(due)
 
@@ -59,7 +59,7 @@ def _read(var_dir: Path, name: str) -> str:
         return ""
 
 
-def _tables_stamp(var_dir: Path) -> str:
+def tables_stamp(var_dir: Path) -> str:
     """Covers the migrations and which database it is; another file is another database."""
     url = environ.text("DATABASE_URL")
     if url and not url.startswith("sqlite:///"):

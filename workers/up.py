@@ -116,7 +116,7 @@ class Up:
             self._show(f"prepared: {', '.join(taken)}")
         web = [
             *(python, "-m", "gunicorn", "dashboard.wsgi", "--bind", f"fd://{listener.fileno()}"),
-            *("--worker-class", "gthread", "--workers", str(WEB_PROCESSES)),
+            *("--worker-class", "gthread", "--workers", str(WEB_PROCESSES), "--preload"),
             *("--threads", str(WEB_THREADS), "--graceful-timeout", "5", "--no-control-socket"),
         ]
         group.add(Program(name="web", command=web, descriptors=(listener.fileno(),)))

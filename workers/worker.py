@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import secrets
-import socket
 import sys
 import threading
 import warnings
@@ -23,7 +21,7 @@ from django.conf import settings
 
 from dashboard.services.contract import WorkerIdentity
 from workers.app import app
-from workers.duty import Duty, places
+from workers.duty import Duty, places, process_name
 from workers.execute import RunDuty
 from workers.heart import now_s
 from workers.ingest import ReadLimits, TraceDuty
@@ -106,11 +104,6 @@ class Presence:
         self._server.farewell(self._name)
 
 
-def worker_name() -> str:
-    """Unique per process: a restarted worker never passes for its predecessor."""
-    return f"{socket.gethostname()[:60]}:{os.getpid()}:{secrets.token_hex(4)}"
-
-
 def make_duty(kind: str, name: str, stop: threading.Event) -> Duty:
     """The work of this process."""
     server = local_server()
@@ -155,7 +148,7 @@ def main(arguments: list[str] | None = None) -> int:
     # Celery warns root of pickled messages; ours are JSON only.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     stop = threading.Event()
-    name = worker_name()
+    name = process_name()
     slot = Slot(make_duty(chosen.kind, name, stop), stop)
     install(slot)
     AskMark.watchdog = Watchdog(slot)

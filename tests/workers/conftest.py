@@ -15,6 +15,7 @@ from pytest_django import DjangoDbBlocker, Settings
 
 from tests.workers.bench import Bench
 from tests.workers.system import ROOT, TIME_SCALE, System
+from workers.prepare import prepare
 
 DATABASE = "daybreak.sqlite3"
 
@@ -27,6 +28,14 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "manage.py", "migrate", "--verbosity=0", "--skip-checks"]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
     return folder / DATABASE
+
+
+@pytest.fixture(scope="session")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A VAR_DIR that is ready for a quick start."""
+    folder = tmp_path_factory.mktemp("collected")
+    prepare(folder)
+    return folder
 
 
 @pytest.fixture

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import pytest
 import redis
@@ -147,7 +150,7 @@ def test_it_takes_runs_without_broker_and_keeper(system: System) -> None:
 def test_it_keeps_messages_until_the_broker_comes(system: System) -> None:
     run = system.queue()
     system.start_keeper()
-    wait_for(lambda: runs_rung() == 0 and outbox_tries() >= 2)
+    wait_for(lambda: runs_rung() == 0 and outbox_tries() >= 1)
     system.start_broker()
     wait_for(lambda: runs_rung() == 1)
     system.start_worker()
@@ -283,4 +286,58 @@ def test_it_gives_up_a_run_that_kills_every_worker(system: System) -> None:
     system.start_worker()
     ended = wait_for_end(run)
     assert (ended.state, ended.failure_kind) == (RunState.LOST, "worker_lost")
+    assert_invariants(system.var_dir)
+
+
+def test_it_waits_for_a_busy_database_when_a_run_ends(system: System) -> None:
+    system.variables["FAKE_BENCH_SECONDS"] = "0.5"
+    system.benchmark("slow")
+    run = system.queue()
+    system.start_all()
+    wait_until_benchmark_runs(run)
+    with locked_database(system):
+        wait_for(lambda: not own_marked(run))
+    ended = wait_for_end(run)
+    assert (ended.state, ended.attempt) == (RunState.SUCCEEDED, 1), system.logs()
+    assert_invariants(system.var_dir)
+
+
+def test_it_ends_a_benchmark_that_the_server_no_longer_hears_of(system: System) -> None:
+    system.benchmark("sleep")
+    run = system.queue()
+    system.start_broker()
+    system.start_worker()
+    wait_until_benchmark_runs(run)
+    with locked_database(system):
+        wait_for(lambda: not own_marked(run), limit_s=20)
+    wait_for(lambda: Run.objects.get(pk=run.pk).attempt == 2)
+    first = run.attempts.get(number=1)
+    assert first.outcome == "delivered requeue"
+    cancel(run)
+    assert wait_for_end(run).state == RunState.CANCELLED
+    assert_invariants(system.var_dir)
+
+
+@contextmanager
+def locked_database(system: System) -> Iterator[None]:
+    """Nobody else can write meanwhile; reading goes on."""
+    with closing(sqlite3.connect(system.var_dir / "daybreak.sqlite3", timeout=20)) as holder:
+        holder.isolation_level = None
+        holder.execute("BEGIN IMMEDIATE")
+        yield
+        holder.execute("ROLLBACK")
+
+
+def test_it_goes_on_while_the_broker_hangs(system: System) -> None:
+    system.benchmark("slow")
+    run = system.queue()
+    server = system.start_broker()
+    system.start_keeper()
+    system.start_worker()
+    wait_until_benchmark_runs(run)
+    server.send_signal(signal.SIGSTOP)
+    waiting = system.queue()
+    assert wait_for_end(run).state == RunState.SUCCEEDED
+    server.send_signal(signal.SIGCONT)
+    assert wait_for_end(waiting).state == RunState.SUCCEEDED
     assert_invariants(system.var_dir)

@@ -5,25 +5,30 @@ from __future__ import annotations
 import http.client
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.workers.system import System, assert_invariants, wait_for, wait_for_end
 from workers import processes
+from workers.prepare import tables_stamp
 
 pytestmark = pytest.mark.fault
 
 
 @pytest.fixture
-def up(system: System) -> Iterator[System]:
-    """A system whose group takes any free port."""
+def up(system: System, collected: Path) -> System:
+    """A system that has been started before, and whose group takes any free port."""
     system.variables["PORT"] = "0"
-    yield system
+    for name in ("static", "collectstatic.stamp"):
+        source = collected / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, system.var_dir / name)
+    (system.var_dir / "migrate.stamp").write_text(tables_stamp(system.var_dir))
+    return system
 
 
 def start(system: System) -> tuple[subprocess.Popen[bytes], str]:
@@ -92,11 +97,22 @@ def test_it_prints_a_link_that_signs_in_once(up: System) -> None:
 
 def test_it_prepares_only_what_changed(up: System) -> None:
     group, words = start(up)
-    assert "prepared: migrate, collectstatic" in words
+    assert "prepared" not in words
     group.terminate()
     group.wait(60)
+    (up.var_dir / "migrate.stamp").write_text("older")
     _, words = start(up)
-    assert "prepared" not in words
+    assert "prepared: migrate\n" in words
+
+
+def test_it_makes_tables_and_static_files_on_the_first_start(var_dir: Path) -> None:
+    system = System(var_dir, {"PORT": "0"})
+    try:
+        _, words = start(system)
+        assert "prepared: migrate, collectstatic" in words
+        assert (var_dir / "static" / "staticfiles.json").is_file()
+    finally:
+        system.stop()
 
 
 def test_it_leaves_nothing_when_it_is_killed(up: System) -> None:
