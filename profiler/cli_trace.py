@@ -21,6 +21,12 @@ def register(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     analyze.add_argument("traces", nargs="+", type=Path, metavar="TRACE")
     analyze.add_argument("--json", action="store_true", help="print the report as JSON")
     analyze.add_argument("--out", type=Path, metavar="DIR", help="store report, events and flame")
+    analyze.add_argument(
+        "--redact",
+        type=Path,
+        metavar="CLEAN.json.gz",
+        help="write a copy of the trace without credentials, environment, host and user names",
+    )
     analyze.set_defaults(handler=run_analyze)
     flame = subparsers.add_parser("flame", help="write a speedscope file of a trace")
     flame.add_argument("trace", type=Path, metavar="TRACE")
@@ -29,10 +35,15 @@ def register(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def run_analyze(args: argparse.Namespace) -> int:
-    """`analyze TRACE [TRACE ...] [--json] [--out DIR]`."""
+    """`analyze TRACE [TRACE ...] [--json] [--out DIR] [--redact CLEAN]`."""
     from profiler.analysis.ingest import ingest
     from profiler.analysis.report import dump
+    from profiler.trace.secrets import redact
 
+    if args.redact is not None:
+        if len(args.traces) != 1:
+            raise TraceError("--redact takes one trace", "clean the ranks one by one")
+        redact(args.traces[0], args.redact)
     report = ingest(args.traces, args.out)
     if args.json:
         sys.stdout.buffer.write(dump(report) + b"\n")

@@ -40,8 +40,8 @@ def parse_header(head: bytes, tail: bytes) -> Header:
     """Both ends of the object; what cannot be parsed is searched for single keys."""
     header = Header()
     values: dict[str, object] = {}
-    for text in (_closed_head(head), _closed_tail(tail)):
-        parsed = _object(text)
+    for text in (closed_head(head), closed_tail(tail)):
+        parsed = parsed_object(text)
         if parsed is None:
             header.readable = False
             _search(header, text)
@@ -53,19 +53,22 @@ def parse_header(head: bytes, tail: bytes) -> Header:
     return header
 
 
-def _closed_head(head: bytes) -> bytes:
+def closed_head(head: bytes) -> bytes:
+    """The text before the event array as an object of its own."""
     text = head.strip().rstrip(b",").rstrip()
     return text + b"}" if text else b"{}"
 
 
-def _closed_tail(tail: bytes) -> bytes:
+def closed_tail(tail: bytes) -> bytes:
+    """The text after the event array as an object of its own."""
     text = tail.strip().lstrip(b",").strip()
     if not text or text == b"}":
         return b"{}"
     return b"{" + text if text.endswith(b"}") else b"{" + text + b"}"
 
 
-def _object(text: bytes) -> dict[str, object] | None:
+def parsed_object(text: bytes) -> dict[str, object] | None:
+    """Parsed keys, with the usual repairs; None when that is not enough."""
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -10,6 +10,7 @@ from profiler.trace.batch import NONE, Bool, Complete, Int32, Sparse
 from profiler.trace.kinds import DEVICE_KINDS, Kind
 from profiler.trace.model import DeviceWork, Events, Kinds, Quality, Trace, Track
 from profiler.trace.raw import RawTrace
+from profiler.trace.secrets import clean_names, findings
 from profiler.trace.vendors import rules
 
 DAY_NS = 86_400 * 10**9
@@ -21,6 +22,9 @@ def normalise(raw: RawTrace) -> Trace:
     quality = Quality(raw.repaired, +raw.dropped, Counter(), list(raw.warnings))
     if not raw.header.readable:
         quality.warnings.append("the keys around the events are damaged; some are unknown")
+    quality.warnings += findings(raw.header.values)
+    if names := clean_names(raw.strings):
+        quality.warnings.append(f"credentials or home folders removed from {names:,} names")
     complete = _with_edges(raw, quality)
     categories = _categories(complete, raw.strings)
     complete = _without_timeless(complete, quality)
