@@ -83,7 +83,8 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["state", "lease_until"], name="run_by_lease"),
             models.Index(fields=["platform", "state", "not_before"], name="run_by_queue"),
-            models.Index(fields=["workload", "-id"], name="run_by_workload"),
+            models.Index(fields=["workload", "platform", "state", "id"], name="run_by_workload"),
+            models.Index(fields=["state", "ended_at"], name="run_by_end"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=RunState.values), name="run_state_known"),
