@@ -11,9 +11,11 @@ import numpy as np
 
 from profiler.analysis.calltree import CallTree, Frames, call_tree
 from profiler.analysis.collectives import Calls, collective_calls, collective_rows
+from profiler.analysis.critical import critical_path
 from profiler.analysis.idle import idle_rows
 from profiler.analysis.kernels import kernel_rows
 from profiler.analysis.launches import launch_report
+from profiler.analysis.memory import memory_curves
 from profiler.analysis.operators import (
     module_positions,
     module_rows,
@@ -69,7 +71,7 @@ def analyse(path: Path, limits: Limits | None = None) -> Analysed:
         streams=stream_rows(trace),
         kernels=kernel_rows(trace),
         operators=operator_rows(trace, structure, times),
-        steps=step_rows(trace),
+        steps=step_rows(trace, structure),
         launches=launch_report(trace, structure),
         idle=idle_rows(trace, structure),
         collectives=collective_rows(trace, structure),
@@ -77,6 +79,8 @@ def analyse(path: Path, limits: Limits | None = None) -> Analysed:
         threads=thread_rows(trace, structure),
         modules=module_rows(trace, structure, module_positions(trace, structure, forward)),
         operator_shapes=shape_rows(trace, structure, times),
+        memory=memory_curves(trace),
+        critical_path=critical_path(trace, structure),
     )
     return Analysed(path, trace, structure, tree, frames, report)
 

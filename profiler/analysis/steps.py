@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
 
 from profiler.analysis.report import StepRow
+from profiler.trace.batch import Int32
 from profiler.trace.clock import Int64
+from profiler.trace.intervals import union_ns
 from profiler.trace.kinds import Kind
+from profiler.trace.link import Structure
 from profiler.trace.model import Trace
 from profiler.trace.vendors import rules
 
+_FEWEST_STEPS = 3
+_CANDIDATES = 32
 _HOST = (Kind.ANNOTATION, Kind.HOST_OP, Kind.MODULE)
 
 
@@ -40,22 +46,83 @@ def _outermost(trace: Trace, rows: Int64) -> Int64:
     return np.asarray(rows[~inside], np.int64)
 
 
-def step_rows(trace: Trace) -> list[StepRow]:
-    """The steps with their phases; empty when nothing marks them."""
+def step_rows(trace: Trace, structure: Structure) -> list[StepRow]:
+    """The steps with phases and device time; inferred from repetition where nothing marks them.
+
+    `device_busy_ns` is the union of the device work launched inside the step.
+    """
+    events = trace.events
     rows = step_event_rows(trace)
+    names = [trace.strings[code] for code in events.name[rows].tolist()]
+    spans = list(zip(names, events.ts[rows].tolist(), events.end[rows].tolist(), strict=True))
+    spans = spans or repetitions(trace, structure)
     phases = _phase_marks(trace)
-    out = []
-    for row in rows.tolist():
-        name = trace.strings[int(trace.events.name[row])]
-        ts, dur = int(trace.events.ts[row]), int(trace.events.dur[row])
-        step = StepRow(
+    busy = _device_busy(trace, structure, spans)
+    return [
+        StepRow(
             name=name,
-            start_ns=ts - trace.start_ns,
-            dur_ns=dur,
-            phase=phase_of_name(name) or _dominant(phases, ts, ts + dur),
+            start_ns=start - trace.start_ns,
+            dur_ns=end - start,
+            phase=phase_of_name(name) or _dominant(phases, start, end),
+            device_busy_ns=busy[n],
         )
-        out.append(step)
+        for n, (name, start, end) in enumerate(spans)
+    ]
+
+
+def _device_busy(
+    trace: Trace, structure: Structure, spans: list[tuple[str, int, int]]
+) -> list[int | None]:
+    device = trace.device
+    launched = np.flatnonzero((structure.launch >= 0) & (device.kind != Kind.WAIT))
+    if not len(launched):
+        return [None] * len(spans)
+    issued = trace.events.ts[structure.launch[launched]]
+    order = np.argsort(issued, kind="stable")
+    work, issued = launched[order], issued[order]
+    out: list[int | None] = []
+    for _, start, end in spans:
+        low, high = np.searchsorted(issued, [start, end]).tolist()
+        mine = work[low:high]
+        out.append(union_ns(device.ts[mine], device.end[mine]))
     return out
+
+
+def repetitions(trace: Trace, structure: Structure) -> list[tuple[str, int, int]]:
+    """Steps inferred where nothing marks them: (name, start, end) of equal stretches of calls.
+
+    On the thread with the most outermost operators: the rarest operator that
+    occurs at least three times and after which the same operators follow each
+    time begins a step. Empty when there is none.
+    """
+    events, ops = trace.events, structure.ops
+    roots = ops.rows[ops.parent < 0]
+    if len(roots) < _FEWEST_STEPS:
+        return []
+    track = events.track[roots]
+    thread = np.bincount(track).argmax()
+    roots = roots[track == thread]
+    names = events.name[roots]
+    codes, counts = np.unique(names, return_counts=True)
+    rare = codes[np.argsort(counts, kind="stable")].tolist()
+    for code in rare[:_CANDIDATES]:
+        at = np.flatnonzero(names == code)
+        if len(at) >= _FEWEST_STEPS and _repeats(names, at):
+            starts = events.ts[roots[at]].tolist()
+            ends = [*starts[1:], int(events.end[roots[-1]])]
+            return [
+                (f"repetition#{n}", a, b) for n, (a, b) in enumerate(zip(starts, ends, strict=True))
+            ]
+    return []
+
+
+def _repeats(names: Int32, at: Int64) -> bool:
+    """Whether the same names follow each of the positions `at` but the last."""
+    length = np.diff(at)
+    if len(set(length.tolist())) != 1:
+        return False
+    first = names[at[0] : at[1]]
+    return all(np.array_equal(names[a : a + len(first)], first) for a in at[:-1].tolist())
 
 
 def phase_of_name(name: str) -> str | None:
@@ -102,7 +169,7 @@ def phase_of_mark(name: str) -> str | None:
 def _dominant(phases: list[tuple[int, int, str]], start: int, end: int) -> str | None:
     """The phase of a step: prefill, decode, or training if it holds training phases."""
     inside = {phase for a, b, phase in phases if a >= start and b <= end}
-    if inside & {"forward", "backward", "optimizer"} and "backward" in inside:
+    if inside & {"backward", "optimizer"}:
         return "training"
     if len(inside) == 1:
         return inside.pop()
