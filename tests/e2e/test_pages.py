@@ -1,0 +1,149 @@
+"""Every page: accessible in both themes, whole at 1280 and 360 px, usable by keyboard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import BrowserContext, Page, expect
+
+pytestmark = pytest.mark.e2e
+
+PAGES = {
+    "overview": "/",
+    "runs": "/runs/",
+    "runs-none": "/runs/?q=nothing+like+this",
+    "run": "{run}",
+    "run-log": "{run}log/",
+    "run-new": "/runs/new/",
+    "traces": "/traces/",
+    "trace": "{trace}",
+    "operators": "{trace}operators/",
+    "trace-upload": "/traces/upload/",
+    "status": "/status/",
+    "glossary": "/glossary/",
+    "account": "/account/",
+    "users": "/users/",
+    "user-new": "/users/new/",
+}
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+# The viewer is a program of its own, drawn on a canvas; the operator table is its readable twin.
+SCOPE = {"exclude": [["iframe"]]}
+
+
+@pytest.fixture
+def addresses(page: Page, finished: str) -> dict[str, str]:
+    page.goto(finished)
+    link = page.get_by_role("link", name=re.compile("on a page of its own"))
+    trace = link.get_attribute("href") or ""
+    return {name: path.format(run=finished, trace=trace) for name, path in PAGES.items()}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_it_breaks_no_rule_of_accessibility(
+    scheme: Scheme, addresses: dict[str, str], open_context: Callable[..., BrowserContext]
+) -> None:
+    page = open_context(color_scheme=scheme).new_page()
+    broken: dict[str, str] = {}
+    for name, address in addresses.items():
+        page.goto(address)
+        found = Axe().run(page, context=SCOPE)
+        if found.violations_count:
+            broken[name] = found.generate_report()
+    assert not broken, "\n".join(f"{name}: {report}" for name, report in broken.items())
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", [1280, 360])
+def test_it_fits_the_screen(
+    width: int,
+    scheme: Scheme,
+    addresses: dict[str, str],
+    open_context: Callable[..., BrowserContext],
+    shots: Path,
+) -> None:
+    context = open_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = context.new_page()
+    wide: dict[str, int] = {}
+    for name, address in addresses.items():
+        page.goto(address)
+        page.wait_for_load_state("networkidle")
+        page.screenshot(path=shots / f"{name}-{scheme}-{width}.png", full_page=True)
+        over = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        if over > 0:
+            wide[name] = over
+    assert not wide
+
+
+def test_it_has_one_heading_and_a_title_on_every_page(
+    page: Page, addresses: dict[str, str]
+) -> None:
+    for name, address in addresses.items():
+        page.goto(address)
+        assert page.locator("h1").count() == 1, name
+        assert page.title().endswith("· Daybreak"), name
+
+
+def test_it_walks_the_list_by_keyboard(page: Page, finished: str) -> None:
+    page.goto("/runs/")
+    page.keyboard.press("j")
+    focused = page.evaluate("document.activeElement.getAttribute('href')")
+    assert re.fullmatch(r"/runs/\d+/", focused)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{focused}")
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    page.wait_for_url("**/traces/")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "find"
+
+
+def test_it_sorts_operators_in_place_and_keeps_the_address(page: Page, finished: str) -> None:
+    page.goto(finished)
+    page.evaluate("window.marked = true")
+    page.locator("#operators").get_by_role("link", name="Calls").click()
+    expect(page.locator("#operators th[aria-sort]")).to_contain_text("Calls")
+    assert page.evaluate("window.marked") is True
+    assert "sort=-calls" in page.url
+    first = page.locator("#operators tbody th").first.inner_text()
+    page.reload()
+    assert page.locator("#operators tbody th").first.inner_text() == first
+
+
+def test_it_filters_operators_in_place(page: Page, finished: str) -> None:
+    page.goto(finished)
+    page.locator("#operators [name=op]").fill("aten::mm")
+    page.locator("#operators [name=op]").press("Enter")
+    expect(page.locator("#operators caption")).to_contain_text("aten::mm")
+    assert page.locator("#operators [name=op]").input_value() == "aten::mm"
+    assert "op=aten" in page.url
+
+
+def test_it_says_when_the_flame_graph_cannot_be_loaded(
+    finished: str, open_context: Callable[..., BrowserContext]
+) -> None:
+    page = open_context().new_page()
+    page.route("**/flame.speedscope.json", lambda route: route.abort("aborted"))
+    page.goto(finished)
+    page.locator("#flame").scroll_into_view_if_needed()
+    expect(page.locator("[data-flame-problem]")).to_contain_text("cannot be loaded")
+    expect(page.locator("iframe.viewer")).to_be_hidden()
+
+
+def test_it_works_without_scripts(
+    finished: str, open_context: Callable[..., BrowserContext]
+) -> None:
+    page = open_context(java_script_enabled=False).new_page()
+    page.goto(finished)
+    expect(page.locator(".answer")).to_contain_text("Each output token takes")
+    page.locator("#operators").get_by_role("link", name="Calls").click()
+    expect(page.locator("#operators th[aria-sort]")).to_contain_text("Calls")
+    page.get_by_role("button", name="Run again").click()
+    page.get_by_role("link", name="Cancel run").click()
+    page.get_by_role("button", name="Cancel the run").click()
+    expect(page.locator("#run-status")).to_contain_text(re.compile("cancel", re.IGNORECASE))
