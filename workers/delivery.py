@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import shutil
 import threading
 import time
 from pathlib import Path
@@ -21,6 +20,8 @@ from workers.job import (
     Spool,
     Timing,
     is_free,
+    remove,
+    remove_remains,
     spools,
 )
 from workers.server import Server
@@ -63,7 +64,7 @@ class Delivery:
         finally:
             heart.stop()
         if done:
-            shutil.rmtree(spool.folder)
+            remove(spool.folder)
         return done
 
     def _try_for(self, spool: Spool, outcome: Outcome, patience_s: float) -> bool:
@@ -93,6 +94,7 @@ class Janitor:
 
     def clean(self) -> None:
         """One round; spools whose owner or supervisor lives are left alone."""
+        remove_remains(self._root)
         for spool in spools(self._root):
             owner = FileLock(spool.folder / OWNER_LOCK)
             try:
@@ -114,7 +116,7 @@ class Janitor:
         age_s = time.time() - (spool.folder / OUTCOME_FILE).stat().st_mtime
         if not self._delivery.deliver(spool, outcome, patience_s=0) and age_s > SPOOL_LIMIT_S:
             logger.error("%s could not be delivered for a day; dropped", spool.folder.name)
-            shutil.rmtree(spool.folder)
+            remove(spool.folder)
 
 
 def end_marked(marker: str) -> None:

@@ -21,7 +21,7 @@ from profiler.types import RunSpec
 from workers.delivery import Delivery, Janitor, end_marked
 from workers.duty import Places
 from workers.environment import profiler_command
-from workers.job import OWNER_LOCK, FileLock, Job, Spool
+from workers.job import Job, Spool, make_owned
 from workers.server import Server
 
 logger = logging.getLogger(__name__)
@@ -72,9 +72,7 @@ class RunDuty:
             logger.info("run %d attempt %d is not to be had", subject_id, attempt)
             return False
         spool = Spool.of(self._places.spool, claim.run_id, claim.fence)
-        spool.folder.mkdir(mode=0o700, parents=True)
-        owner = FileLock(spool.folder / OWNER_LOCK)
-        owner.take()
+        owner = make_owned(spool.folder)
         try:
             outcome = self._outcome_of(claim, spool)
             self._delivery.deliver(spool, outcome, patience_s=self._places.timing.self_fence_s)

@@ -54,7 +54,13 @@ class Heart(threading.Thread):
         self._stopped.set()
 
     def run(self) -> None:
-        self._stopped.wait(self._delay_s)
+        try:
+            self._stopped.wait(self._delay_s)
+            self._beat_until_stopped()
+        finally:
+            self._server.hang_up()
+
+    def _beat_until_stopped(self) -> None:
         due_s = 0.0
         while not self._stopped.is_set() and not self.superseded:
             beat = self._beat()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -29,7 +28,14 @@ from workers.delivery import end_marked
 from workers.duty import Places
 from workers.environment import reader_environment
 from workers.heart import now_s
-from workers.job import OWNER_LOCK, FileLock, folder_marker, is_free, marker_variable
+from workers.job import (
+    OWNER_LOCK,
+    FileLock,
+    folder_marker,
+    make_owned,
+    marker_variable,
+    remove,
+)
 from workers.launch import command_line
 from workers.server import Server
 
@@ -87,25 +93,28 @@ class TraceDuty:
         if claim is None:
             return False
         folder = self._places.spool / f"trace-{claim.trace_id}-f{claim.fence}"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(mode=0o700, parents=True)
-        owner = FileLock(folder / OWNER_LOCK)
-        owner.take()
+        owner = make_owned(folder)
         try:
             self._read(claim, folder)
         except SupersededError:
             logger.info("trace %d is somebody else's now", claim.trace_id)
         finally:
-            shutil.rmtree(folder)
+            remove(folder)
             owner.release()
         return True
 
     def tidy(self) -> None:
         """Remove what dead ingest workers left; their traces come back by their lease."""
         for folder in self._places.spool.glob("trace-*-f*"):
-            if (folder / OWNER_LOCK).exists() and is_free(folder / OWNER_LOCK):
-                end_marked(folder_marker(folder))
-                shutil.rmtree(folder, ignore_errors=True)
+            owner = FileLock(folder / OWNER_LOCK)
+            try:
+                if owner.take():
+                    end_marked(folder_marker(folder))
+                    remove(folder)
+            except FileNotFoundError:  # its owner has just removed it
+                continue
+            finally:
+                owner.release()
 
     def _read(self, claim: TraceClaim, folder: Path) -> None:
         raw = folder / _raw_name(claim.name)

@@ -10,6 +10,9 @@ import fcntl
 import hashlib
 import os
 import re
+import secrets
+import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +28,7 @@ OWNER_LOCK = "owner.lock"
 SUPERVISOR_LOCK = "supervisor.lock"
 OUTPUT_FOLDER = "out"
 LOG_FILE = "log.txt"
+REMAINS_AGE_S = 3600.0
 _FOLDER_NAME = re.compile(r"run-(\d+)-f(\d+)")
 
 
@@ -146,6 +150,35 @@ def marker_variable(marker: str) -> dict[str, str]:
     return {MARKER: marker}
 
 
+def make_owned(folder: Path) -> FileLock:
+    """Make `folder` and its owner's lock at once: it is never seen without an owner."""
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    draft.mkdir(mode=0o700, parents=True)
+    owner = FileLock(draft / OWNER_LOCK)
+    if not owner.take():
+        raise RuntimeError(f"somebody holds the lock in the new folder {draft}")
+    draft.rename(folder)
+    return owner
+
+
+def remove(folder: Path) -> None:
+    """Take `folder` out of everybody's sight, then delete it."""
+    grave = folder.with_name(f".{folder.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    folder.rename(grave)
+    shutil.rmtree(grave)
+
+
+def remove_remains(root: Path) -> None:
+    """Delete what a killed process left half made or half deleted."""
+    for folder in root.glob(".*"):
+        try:
+            age_s = time.time() - folder.stat().st_mtime
+        except FileNotFoundError:  # whoever was at it has finished
+            continue
+        if age_s > REMAINS_AGE_S:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def spools(root: Path) -> Iterator[Spool]:
     """Every attempt's folder below `root`."""
     if root.is_dir():
@@ -180,7 +213,6 @@ class FileLock:
         """Take it if it is free; whether it is ours now."""
         if self._descriptor is not None:
             return True
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -24,6 +24,10 @@ class Slot:
     def is_busy(self) -> bool:
         return self._lock.locked()
 
+    def close(self) -> bool:
+        """Let nothing in any more; False when something is inside."""
+        return self._lock.acquire(blocking=False)
+
     def handle(self, subject_id: int, attempt: int) -> bool:
         """Wait for the place, then do it; an error is logged, the poll will come back to it."""
         with self._lock:

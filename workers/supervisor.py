@@ -67,7 +67,7 @@ class Supervisor:
         signal.signal(PARENT_IS_GONE, self._on_signal)
         oom_before = processes.kernel_oom_kills()
         self._heart.start()
-        lock = FileLock(Path(self._job.device_lock))
+        lock = FileLock(_in_made_folder(Path(self._job.device_lock)))
         if self._wait_for_device(lock):
             self._start_benchmark()
             self._watch(now_s() + self._job.limit_s)
@@ -222,6 +222,11 @@ class Supervisor:
 
     def _found_traces(self) -> list[Path]:
         return [path for path in self._spool.output.glob(TRACE_FILES) if _is_plain_file(path)]
+
+
+def _in_made_folder(path: Path) -> Path:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
 
 
 def _is_plain_file(path: Path) -> bool:

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import warnings
+from queue import Empty
 
 from celery import bootsteps, signals
 from celery.platforms import SecurityWarning
@@ -36,51 +37,61 @@ _JOIN_S = 45.0
 
 
 class Watchdog:
-    """Ends an idle process whose consumer has stopped asking the broker.
+    """Ends an idle process that has not heard from the broker for long.
 
     Consumers that are connected but consume nothing have a history; whoever
     started this process starts it again. A process at work is left alone.
     """
 
-    def __init__(self, slot: Slot, limit_s: float = SILENCE_LIMIT_S) -> None:
+    def __init__(self, slot: Slot, limit_s: float) -> None:
         self._slot = slot
         self._limit_s = limit_s
-        self._asked_s = now_s()
+        self._answered_s = now_s()
 
-    def broker_asked(self) -> None:
-        """The consumer is about to ask for a message."""
-        self._asked_s = now_s()
+    def broker_answered(self) -> None:
+        """The broker gave a message, or said that there is none."""
+        self._answered_s = now_s()
 
     def is_overdue(self) -> bool:
         if self._slot.is_busy:
-            self._asked_s = now_s()
-        return now_s() - self._asked_s > self._limit_s
+            self._answered_s = now_s()
+        return now_s() - self._answered_s > self._limit_s
 
     def watch(self, stop: threading.Event) -> None:
         """Until the worker stops; leaves the process when overdue."""
         while not stop.wait(min(5.0, self._limit_s / 4)):
-            if self.is_overdue():
-                logger.error("the broker was not asked for %g s: leaving", self._limit_s)
+            if self.is_overdue() and self._slot.close():
+                logger.error("no answer of the broker for %g s: leaving", self._limit_s)
                 os._exit(1)
 
 
-class AskMark(bootsteps.StartStopStep):  # type: ignore[misc]
-    """Tells the watchdog whenever the consumer asks whether it may take a message."""
+class AnswerMark(bootsteps.StartStopStep):  # type: ignore[misc]
+    """Tells the watchdog of every answer to the consumer's question for a message.
+
+    The transport asks once a second, so silence means that it does not ask, or
+    that nobody answers. A message needs no mark: it makes the slot busy.
+    """
 
     requires = (Tasks,)
     watchdog: Watchdog | None = None
 
     def start(self, parent: Consumer) -> None:
-        """Wrap the question that the transport asks before each poll."""
-        qos = parent.task_consumer.channel.qos
-        ask = qos.can_consume
+        """Put ourselves between the transport and its reading of answers."""
+        handlers = parent.task_consumer.channel.handlers
+        read = handlers["BRPOP"]
 
-        def can_consume() -> bool:
-            if self.watchdog is not None:
-                self.watchdog.broker_asked()
-            return bool(ask())
+        def read_and_tell() -> object:
+            try:
+                return read()
+            except Empty:
+                self._tell()
+                raise
 
-        qos.can_consume = can_consume
+        handlers["BRPOP"] = read_and_tell
+
+    def _tell(self) -> None:
+        if self.watchdog is not None:
+            self.watchdog.broker_answered()
 
 
 class Presence:
@@ -102,6 +113,7 @@ class Presence:
                 logger.warning("the database cannot be told that we live", exc_info=True)
             stop.wait(settings.HEARTBEAT_S)
         self._server.farewell(self._name)
+        self._server.hang_up()
 
 
 def make_duty(kind: str, name: str, stop: threading.Event) -> Duty:
@@ -151,14 +163,14 @@ def main(arguments: list[str] | None = None) -> int:
     name = process_name()
     slot = Slot(make_duty(chosen.kind, name, stop), stop)
     install(slot)
-    AskMark.watchdog = Watchdog(slot)
-    app.steps["consumer"].add(AskMark)
+    AnswerMark.watchdog = Watchdog(slot, SILENCE_LIMIT_S)
+    app.steps["consumer"].add(AnswerMark)
     signals.worker_shutting_down.connect(lambda **_: stop.set(), weak=False)
     threads = [
         threading.Thread(target=Presence(local_server(), name, slot).keep, args=(stop,)),
         threading.Thread(target=slot.poll_for_ever, args=(POLL_S / settings.TIME_SCALE,)),
         threading.Thread(target=tidy_for_ever, args=(slot.duty, stop)),
-        threading.Thread(target=AskMark.watchdog.watch, args=(stop,), daemon=True),
+        threading.Thread(target=AnswerMark.watchdog.watch, args=(stop,), daemon=True),
     ]
     for thread in threads:
         thread.start()

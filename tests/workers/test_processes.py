@@ -85,6 +85,7 @@ def test_it_counts_memory_shared_by_a_fork_once(marker: str) -> None:
     assert processes.memory_bytes(family, 0) < 200 << 20
     assert processes.memory_bytes(family, 1 << 40) > 350 << 20
     processes.end_all(lambda: processes.marked(marker), 1, child.poll)
+    child.wait()
 
 
 def test_it_dies_with_its_parent(marker: str) -> None:

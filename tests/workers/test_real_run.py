@@ -57,6 +57,6 @@ def test_it_passes_on_what_the_benchmark_says_is_wrong(bench: Bench) -> None:
     Run.objects.filter(pk=run.pk).update(spec=wrong)
     assert bench.duty().handle(run.pk, 1)
     run.refresh_from_db()
-    assert (run.state, run.failure_kind) == ("failed", "unsupported")
+    assert (run.state, run.failure_kind) == ("failed", "bad_spec")
     assert "cuda" in run.failure_message
     assert_invariants(bench.var_dir)
