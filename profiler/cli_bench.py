@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from profiler import spec as specs
+from profiler import units
 from profiler.bench.output import Reporter, prepare, write_failure
 from profiler.errors import ExitCode, UserError, printable
-from profiler.types import Failure
+from profiler.types import Calibration, Environment, Failure
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -31,6 +32,9 @@ def register(subparsers: Subparsers) -> None:
     env = subparsers.add_parser("env", help="print the environment fingerprint")
     env.add_argument("--device", default="cpu", help="device to describe (default: cpu)")
     env.add_argument("--json", action="store_true", help="print one JSON object")
+    env.add_argument(
+        "--calibrate", action="store_true", help="measure the ceilings of the device instead"
+    )
     env.set_defaults(handler=env_command)
 
 
@@ -56,25 +60,54 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def env_command(options: argparse.Namespace) -> int:
-    """Print the fingerprint of this machine and installation."""
+    """Print the fingerprint of this machine and installation, or measure its ceilings."""
     from time import perf_counter_ns
 
     from profiler.bench.devices import Device
-    from profiler.bench.fingerprint import fingerprint
     from profiler.bench.harness import set_threads
 
     set_threads(None)
-    environment = fingerprint(Device(options.device, perf_counter_ns))
-    if options.json:
-        print(msgspec.json.format(msgspec.json.encode(environment), indent=1).decode())
+    device = Device(options.device, perf_counter_ns)
+    if options.calibrate:
+        from profiler.bench.calibrate import calibrate
+
+        print(_json(calibrate(device)) if options.json else _ceilings(calibrate(device)))
         return int(ExitCode.FINE)
-    width = max(map(len, environment.fields))
-    for name, value in environment.fields.items():
-        print(f"{name:<{width}}  {value}")
-    print(f"{'missing':<{width}}  {', '.join(environment.missing) or 'nothing'}")
-    print(f"{'comparable':<{width}}  {environment.comparable_hash}")
-    print(f"{'exact':<{width}}  {environment.exact_hash}")
+    from profiler.bench.fingerprint import fingerprint
+
+    environment = fingerprint(device)
+    print(_json(environment) if options.json else _fields(environment))
     return int(ExitCode.FINE)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
+
+
+def _fields(environment: Environment) -> str:
+    rows = environment.fields | {
+        "missing": ", ".join(environment.missing) or "nothing",
+        "comparable": environment.comparable_hash,
+        "exact": environment.exact_hash,
+    }
+    return _table(rows)
+
+
+def _ceilings(found: Calibration) -> str:
+    rows = {f"matmul {dtype}": units.rate(v, "FLOP/s") for dtype, v in found.matmul_flops.items()}
+    rows |= {
+        "copy": units.rate(found.copy_bandwidth, "B/s"),
+        "launch": units.duration(found.launch_ns),
+        "dispatch": units.duration(found.dispatch_ns),
+        "missing": ", ".join(found.missing) or "nothing",
+        "took": units.duration(found.took_ns),
+    }
+    return _table(rows)
+
+
+def _table(rows: dict[str, str]) -> str:
+    width = max(map(len, rows))
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())
 
 
 @contextlib.contextmanager

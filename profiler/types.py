@@ -125,6 +125,25 @@ class ModelFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Measured ceilings of one device: FLOP/s by dtype, bytes/s, nanoseconds.
+
+    `launch_ns` is None where operators are called and not launched; `missing`
+    says what this device could not run.
+    """
+
+    device: str
+    threads: int | None
+    matmul_flops: dict[str, float]
+    copy_bandwidth: float
+    launch_ns: float | None
+    dispatch_ns: float
+    missing: tuple[str, ...]
+    took_ns: int
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Contamination:
     """What else the machine did during the timed phase; shares are of all its CPUs.
 

@@ -13,6 +13,7 @@ import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import cast
 
 import torch
 from torch.profiler import ProfilerActivity
@@ -167,6 +168,5 @@ def _torch_device(name: str) -> torch.device:
 
 
 def _device_module(kind: str) -> ModuleType:
-    module = torch.get_device_module(kind)
-    assert isinstance(module, ModuleType)
-    return module
+    """What a back-end registered as `torch.<kind>`: a module, or any object with its functions."""
+    return cast(ModuleType, torch.get_device_module(kind))
