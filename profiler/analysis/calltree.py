@@ -180,8 +180,9 @@ def _add_device(trace: Trace, structure: Structure, tree: CallTree, frames: Fram
     position = np.full(len(trace.events), NONE, np.int64)
     position[frames.nesting.rows] = np.arange(len(frames.nesting.rows))
     source = np.where(structure.launch >= 0, structure.launch, structure.op)
-    at = np.where(source >= 0, position[np.maximum(source, 0)], NONE)
-    node = np.where(at >= 0, frames.node[np.maximum(at, 0)], NONE)
+    # Index -1 finds the NONE that is appended.
+    at = np.append(position, NONE)[source]
+    node = np.append(frames.node, NONE)[at]
     works = (device.kind != Kind.WAIT) | (node >= 0)
     node, names, dur = node[works], device.name[works].astype(np.int64), device.dur[works]
     found = node >= 0

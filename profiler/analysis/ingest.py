@@ -31,6 +31,7 @@ from profiler.analysis.speedscope import Flame, flame
 from profiler.analysis.steps import step_rows
 from profiler.analysis.timeline import device_key, stream_rows, timelines
 from profiler.errors import TraceError
+from profiler.trace.intern import encodable
 from profiler.trace.limits import Limits
 from profiler.trace.link import Structure, link
 from profiler.trace.model import Trace
@@ -87,7 +88,7 @@ def analyse(path: Path, limits: Limits | None = None) -> Analysed:
 
 def flame_of(analysed: Analysed) -> Flame:
     """The speedscope document of an analysed trace."""
-    return flame(analysed.trace, analysed.tree, analysed.frames, analysed.path.name)
+    return flame(analysed.trace, analysed.tree, analysed.frames, encodable(analysed.path.name))
 
 
 def ingest(paths: Sequence[Path], out: Path | None, *, limits: Limits | None = None) -> Report:
@@ -165,7 +166,7 @@ def _facts(trace: Trace, path: Path) -> TraceFacts:
     header = trace.header
     used = {trace.strings[code] for code in np.unique(trace.device.device).tolist()}
     return TraceFacts(
-        path=str(path),
+        path=encodable(str(path)),
         sha256=trace.sha256,
         events=trace.total_events,
         events_by_category=trace.categories,

@@ -120,10 +120,10 @@ def thread_rows(trace: Trace, structure: Structure) -> list[ThreadRow]:
     ops = structure.ops
     tracks = trace.events.track[ops.rows]
     out: list[ThreadRow] = []
-    for code in np.unique(tracks).tolist():
+    codes = np.unique(tracks).tolist()
+    for code in sorted(codes, key=lambda c: _natural(trace.tracks[c].pid, trace.tracks[c].tid)):
         mine = np.flatnonzero(tracks == code)
-        roots = mine[ops.parent[mine] < 0]
-        ts = trace.events.ts[ops.rows[roots]]
+        roots = ops.rows[mine[ops.parent[mine] < 0]]
         track = trace.tracks[code]
         row = ThreadRow(
             thread=len(out),
@@ -131,11 +131,16 @@ def thread_rows(trace: Trace, structure: Structure) -> list[ThreadRow]:
             tid=track.tid,
             name=track.thread or track.process,
             events=len(mine),
-            union_ns=union_ns(ts, trace.events.end[ops.rows[roots]]),
+            union_ns=union_ns(trace.events.ts[roots], trace.events.end[roots]),
             operators_self_ns=int(ops.self_ns[mine].sum()),
         )
         out.append(row)
     return out
+
+
+def _natural(*texts: str) -> tuple[tuple[int, str], ...]:
+    """A sort key with numbers in numeric order."""
+    return tuple((int(t), "") if t.isdecimal() and len(t) < 19 else (2**62, t) for t in texts)
 
 
 def module_rows(trace: Trace, structure: Structure, module_of: Int64) -> list[ModuleRow]:

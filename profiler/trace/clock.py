@@ -26,10 +26,10 @@ class NeedsExactTimes(Exception):
     """The block has fractional times beyond what a double can hold; decode them as text."""
 
 
-def to_ns(values: Sequence[Scalar]) -> Int64:
+def to_ns(values: Sequence[Scalar], *, lossy: bool = False) -> Int64:
     """Microseconds (int, float or decimal text) as int64 nanoseconds, rounded half to even.
 
-    Raises `NeedsExactTimes` when a float is too large to be exact.
+    Raises `NeedsExactTimes` when a float is too large to be exact, unless `lossy`.
     """
     if not values:
         return np.empty(0, np.int64)
@@ -40,7 +40,7 @@ def to_ns(values: Sequence[Scalar]) -> Int64:
     if kind == "f" and np.isfinite(array).all():
         if np.abs(array).max() < _DOUBLE_LIMIT:
             return _doubles_to_ns(array, values)
-        if any(isinstance(v, float) and abs(v) >= _DOUBLE_LIMIT for v in values):
+        if not lossy and any(isinstance(v, float) and abs(v) >= _DOUBLE_LIMIT for v in values):
             raise NeedsExactTimes
     return np.fromiter((_one(v) for v in values), np.int64, len(values))
 

@@ -54,14 +54,22 @@ class Decoder:
         self._strings = Strings(name_chars)
         self._tracks = Tracks()
         self._groups: dict[int, int] = {NONE: 1}
+        self._lossy = False
 
     def batch(self, text: bytes) -> Batch:
         """The columns of one block."""
         try:
             return self._batch(decode_block(text))
         except NeedsExactTimes:
-            quoted = _FRACTION.sub(rb'"\1":"\2"', text)
-            return self._batch(decode_block(quoted))
+            return self._exact_batch(text)
+
+    def _exact_batch(self, text: bytes) -> Batch:
+        """The same with fractional times turned into text before decoding."""
+        self._lossy = True
+        try:
+            return self._batch(decode_block(_FRACTION.sub(rb'"\1":"\2"', text)))
+        finally:
+            self._lossy = False
 
     def _batch(self, found: Decoded) -> Batch:
         events = found.events
@@ -94,11 +102,14 @@ class Decoder:
             tail=found.tail,
         )
 
+    def _times(self, values: Sequence[Scalar]) -> Int64:
+        return to_ns(values, lossy=self._lossy)
+
     def _codes(self, values: Sequence[object]) -> Int32:
         return self._strings.codes(values, len(values))
 
     def _complete(self, events: list[Complete], found: Decoded) -> CompleteColumns:
-        ts, dur = to_ns([e.ts for e in events]), to_ns([e.dur for e in events])
+        ts, dur = self._times([e.ts for e in events]), self._times([e.dur for e in events])
         timed = (ts != NO_TIME) & (dur != NO_TIME)
         usable = timed & (dur >= 0)
         if not usable.all():
@@ -157,7 +168,7 @@ class Decoder:
             category=self._codes([e.cat for e in events]),
             id=numbers([e.id for e in events]),
             track=self._tracks.codes([e.pid for e in events], [e.tid for e in events]),
-            ts=to_ns([e.ts for e in events]),
+            ts=self._times([e.ts for e in events]),
             begin=begin,
         )
 
@@ -169,7 +180,7 @@ class Decoder:
             return numbers(cast("Sequence[Scalar]", column(MEMORY, args, name)))
 
         return Instants(
-            ts=to_ns([e.ts for e in kept]),
+            ts=self._times([e.ts for e in kept]),
             track=self._tracks.codes([e.pid for e in kept], [e.tid for e in kept]),
             bytes=values("bytes"),
             allocated=values("allocated"),
@@ -180,7 +191,7 @@ class Decoder:
 
     def _edges(self, events: list[Begin | End]) -> list[tuple[int, int, int]]:
         tracks = self._tracks.codes([e.pid for e in events], [e.tid for e in events]).tolist()
-        times = to_ns([e.ts for e in events]).tolist()
+        times = self._times([e.ts for e in events]).tolist()
         names = [self._strings[e.name] if isinstance(e, Begin) else NONE for e in events]
         return list(zip(tracks, times, names, strict=True))
 

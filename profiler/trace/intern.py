@@ -24,6 +24,8 @@ class Strings(dict[object, int]):
         if len(text) > self._chars:
             text = text[: self._chars - 1] + "…"
             self.clipped += 1
+        if not text.isascii():
+            text = encodable(text)
         code = self.get(text, NONE) if text is not key else NONE
         if code == NONE:
             code = self._count
@@ -41,6 +43,11 @@ class Strings(dict[object, int]):
         """The entries added since the last call, in code order."""
         fresh, self._fresh = self._fresh, []
         return fresh
+
+
+def encodable(text: str) -> str:
+    """`text` with lone surrogates replaced: they cannot be stored as UTF-8."""
+    return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _plain(key: object) -> str:

@@ -17,6 +17,7 @@ import msgspec
 from profiler.errors import TraceError
 from profiler.trace.blocks import Blocks
 from profiler.trace.header import closed_head, closed_tail, parsed_object
+from profiler.trace.intern import encodable
 from profiler.trace.limits import Limits
 from profiler.trace.salvage import decode_block
 from profiler.trace.source import Source
@@ -79,7 +80,8 @@ def findings(values: dict[str, object]) -> list[str]:
     ]
     if not named:
         return []
-    return [f"the file holds {', '.join(named)}: none of it is kept; --redact writes a clean copy"]
+    text = encodable(", ".join(named))
+    return [f"the file holds {text}: none of it is kept; --redact writes a clean copy"]
 
 
 def _walk(value: object, path: str) -> Iterator[tuple[str, str]]:

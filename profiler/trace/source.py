@@ -13,6 +13,7 @@ from profiler.trace.limits import Limits
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_SMALL_PIECE = 4096
 _BOM = b"\xef\xbb\xbf"
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 
@@ -73,26 +74,26 @@ class Source:
             raise TraceError(f"{self.path} cannot be read: {reason}", "check the path") from None
 
     def _inflated(self, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+        """The text of all gzip members; of a damaged one what comes before the damage."""
         inflate = zlib.decompressobj(wbits=31)
-        block = self.limits.block_bytes
-        try:
-            for stored in _chain(first, rest):
-                data = stored
-                while data:
-                    if inflate.eof:
-                        data = data.lstrip(b"\0")
-                        if not data.startswith(_GZIP):
-                            break
-                        inflate = zlib.decompressobj(wbits=31)
-                    text = inflate.decompress(data, block)
-                    data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
-                    if text:
-                        yield text
-            if tail := inflate.flush():
-                yield tail
-        except zlib.error:
-            self.warnings.append("the gzip stream is damaged; events after the damage are lost")
-            return
+        for stored in _chain(first, rest):
+            data = stored
+            while data:
+                if inflate.eof:
+                    data = data.lstrip(b"\0")
+                    if not data.startswith(_GZIP):
+                        return
+                    inflate = zlib.decompressobj(wbits=31)
+                before = inflate.copy()
+                try:
+                    text = inflate.decompress(data, self.limits.block_bytes)
+                except zlib.error:
+                    self.warnings.append("the gzip stream is damaged; events behind it are lost")
+                    yield from _until_damage(before, data)
+                    return
+                data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+                if text:
+                    yield text
         if not inflate.eof:
             self.warnings.append("the gzip stream is cut off; events after the cut are lost")
 
@@ -119,3 +120,16 @@ class Source:
 def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield first
     yield from rest
+
+
+def _until_damage(inflate: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+    """What still comes out in small pieces before the error."""
+    while data:
+        try:
+            text = inflate.decompress(data, _SMALL_PIECE)
+        except zlib.error:
+            return
+        data = inflate.unconsumed_tail
+        if not text:
+            return
+        yield text

@@ -114,10 +114,5 @@ def _texts(codes: Int32, strings: list[str]) -> Column:
     used[codes] = True
     used[NONE] = False
     place = (np.cumsum(used) - 1).astype(np.int32)
-    texts = pa.array([_clean(strings[c]) for c in np.flatnonzero(used).tolist()], pa.string())
+    texts = pa.array([strings[c] for c in np.flatnonzero(used).tolist()], pa.string())
     return pa.DictionaryArray.from_arrays(place[codes], texts, mask=codes == NONE)
-
-
-def _clean(text: str) -> str:
-    """Lone surrogates cannot be stored as UTF-8."""
-    return text.encode("utf-8", errors="replace").decode("utf-8")

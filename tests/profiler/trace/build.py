@@ -79,3 +79,32 @@ def small() -> TraceBuilder:
         made.launch(11 + 2 * step, at + 70, 3, name="cudaMemcpyAsync")
         made.kernel("Memcpy DtoH", at + 80, 4, cat="gpu_memcpy", correlation=11 + 2 * step)
     return made
+
+
+def busy(steps: int = 3) -> TraceBuilder:
+    """Training-like steps: modules, forward and backward on two threads, copies, collectives."""
+    made = TraceBuilder()
+    at = 10_000.0
+    correlation = 1
+    for step in range(steps):
+        made.mark(f"ProfilerStep#{step}", at, 1000)
+        for layer in range(12):
+            start = at + 5 + layer * 40
+            made.mark(f"module: model.layers.{layer}", start, 38)
+            made.op("aten::linear", start + 1, 30, **{"Sequence number": step * 100 + layer})
+            made.op("aten::addmm", start + 3, 24, **{"Sequence number": step * 100 + layer})
+            made.launch(correlation, start + 8, 4)
+            made.kernel("gemm", start + 20, 17.25, correlation=correlation)
+            correlation += 1
+            back = at + 500 + layer * 40
+            node = {"Sequence number": step * 100 + layer, "Fwd thread id": 1}
+            made.op("autograd::engine::evaluate_function: AddmmBackward0", back, 36, tid=2, **node)
+            made.op("aten::mm", back + 2, 30, tid=2)
+            made.launch(correlation, back + 10, 4, tid=2)
+            made.kernel("gemm_grad", back + 18, 21.5, correlation=correlation)
+            correlation += 1
+        made.launch(correlation, at + 985, 4, name="cudaMemcpyAsync")
+        made.kernel("Memcpy DtoH", at + 992, 3, cat="gpu_memcpy", correlation=correlation)
+        correlation += 1
+        at += 1100
+    return made
