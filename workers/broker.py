@@ -31,7 +31,10 @@ SOCKET_PATH_LIMIT_BYTES = 100
 """A unix socket address holds 108 bytes on Linux; some are left for temporary names."""
 
 MEMORY_LIMIT = "256mb"
-FAILED_STARTS_LIMIT = 2
+STARTS_LIMIT = 2
+STARTS_WINDOW_S = 30.0
+"""This many starts within so short a time mean that the server does not survive its data."""
+
 PROGRAMS = ("valkey-server", "redis-server")
 
 
@@ -104,7 +107,6 @@ def wait_until_ready(var_dir: Path, limit_s: float = 10.0) -> None:
                 f"see {var_dir / 'log' / 'broker.log'}",
             )
         time.sleep(0.02)
-    (_folder(var_dir) / "failed_starts").unlink(missing_ok=True)
 
 
 def start(var_dir: Path) -> subprocess.Popen[bytes]:
@@ -158,14 +160,16 @@ def _write_config(var_dir: Path) -> Path:
 
 
 def _put_damaged_data_aside(folder: Path) -> None:
-    """Start empty when the last starts never came to answer: messages are rung again."""
-    record = folder / "failed_starts"
-    failed = int(record.read_text()) if record.exists() else 0
+    """Start empty when the last starts soon came to an end: messages are rung again."""
+    record = folder / "starts"
+    starts = [float(line) for line in record.read_text().split()] if record.exists() else []
+    recent = [start for start in starts if 0 <= time.time() - start < STARTS_WINDOW_S]
     data = folder / "appendonlydir"
-    if failed >= FAILED_STARTS_LIMIT and data.exists():
+    if len(recent) >= STARTS_LIMIT and data.exists():
         shutil.rmtree(folder / "appendonlydir.damaged", ignore_errors=True)
         data.rename(folder / "appendonlydir.damaged")
-    record.write_text(str(failed + 1))
+        recent = []
+    record.write_text("\n".join(str(start) for start in [*recent, time.time()]))
 
 
 def _folder(var_dir: Path) -> Path:

@@ -91,7 +91,7 @@ class Member:
 
     def say(self, text: str) -> None:
         """A line about it, on the screen and in its log."""
-        self._log.emit(logging.makeLogRecord({"msg": text}))
+        self._log.handle(logging.makeLogRecord({"msg": text}))
         self._show(f"{self.program.name:<9} | {text}")
 
     def close(self) -> None:
@@ -137,24 +137,25 @@ class Group:
             if member.is_due():
                 member.start(self._environment, self._folder)
 
-    def stop(self) -> None:
+    def stop(self, in_a_hurry: Callable[[], bool]) -> None:
         """TERM and wait, highest rank first; then KILL; then whatever they left behind."""
         for rank in sorted({m.program.rank for m in self._members}, reverse=True):
-            self._stop_rank([m for m in self._members if m.program.rank == rank])
+            members = [m for m in self._members if m.program.rank == rank]
+            self._stop_rank(members, in_a_hurry)
         processes.end_all(lambda: processes.descendants(os.getpid()), 5.0, processes.reap)
         for member in self._members:
             member.close()
 
-    def _stop_rank(self, members: list[Member]) -> None:
+    def _stop_rank(self, members: list[Member], in_a_hurry: Callable[[], bool]) -> None:
         for member in members:
             if member.process is not None and member.is_alive:
                 member.process.terminate()
         deadline = time.monotonic() + STOP_S
         while any(member.is_alive for member in members):
-            if time.monotonic() > deadline:
+            if in_a_hurry() or time.monotonic() > deadline:
                 for member in members:
                     if member.process is not None and member.is_alive:
-                        member.say("does not end; killed")
+                        member.say("killed")
                         member.process.kill()
             time.sleep(0.02)
 

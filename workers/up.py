@@ -22,7 +22,7 @@ from workers import processes
 from workers.broker import find_program
 from workers.group import Group, Program
 from workers.job import FileLock
-from workers.prepare import ROOT, prepare
+from workers.prepare import ROOT, PrepareError, prepare
 
 DEFAULT_PORT = 8000
 READY_LIMIT_S = 120.0
@@ -44,7 +44,7 @@ class Up:
         self._var_dir = var_dir
         self._workers = workers
         self._demo = demo
-        self._stopping = False
+        self._signals = 0
         self._screen_is_gone = False
         self._lock = FileLock(var_dir / "up.lock")
 
@@ -66,15 +66,22 @@ class Up:
             while not self._stopping:
                 group.keep()
                 time.sleep(_TICK_S)
+        except PrepareError:
+            if not self._stopping:  # Ctrl-C reached its steps as well
+                raise
         finally:
-            self._show("stopping")
-            group.stop()
+            self._show("stopping; once more Ctrl-C does not wait for anybody")
+            group.stop(lambda: self._signals > 1)
             listener.close()
             self._lock.release()
         return int(ExitCode.FINE)
 
+    @property
+    def _stopping(self) -> bool:
+        return self._signals > 0
+
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self._stopping = True
+        self._signals += 1
 
     def _claim_place(self) -> socket.socket:
         """The lock of the folder and the port; raises `UpError` naming who has them."""
