@@ -44,7 +44,7 @@ def samples_figure(series: Series) -> Figure:
         "layout": {
             "height": 260,
             "showlegend": False,
-            "xaxis": {"title": {"text": "sample"}, "tickformat": ",d", "rangemode": "tozero"},
+            "xaxis": {"title": {"text": "sample"}, "tickformat": ",d", "dtick": _tick(numbers)},
             "yaxis": {"title": {"text": plot_text(f"{series.title} ({unit})")}},
             "shapes": [_median_line(series.median / factor)],
             "annotations": [_median_label(series, factor)],
@@ -61,6 +61,13 @@ def _scale(series: Series) -> tuple[float, str]:
         return scales[series.unit].get(unit, 1.0), unit
     prefix = unit.removesuffix(series.unit)
     return {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}.get(prefix, 1.0), unit
+
+
+def _tick(numbers: Sequence[int]) -> int:
+    """A distance of ticks that puts about ten of them on whole samples."""
+    last = max(numbers, default=1)
+    step = int("1" + "0" * max(0, len(str(last)) - 2))
+    return step * next(times for times in (1, 2, 5, 10) if last <= 10 * times * step)
 
 
 _BYTES = {"TiB": 2.0**40, "GiB": 2.0**30, "MiB": 2.0**20, "KiB": 2.0**10}

@@ -50,7 +50,7 @@ def device_bars(report: Report) -> tuple[DeviceBar, ...]:
 
 def _bar(row: DeviceTimeline, idle: list[IdleRow]) -> DeviceBar:
     return DeviceBar(
-        device=row.device,
+        device=f"Device {row.device}" if row.device.isdigit() else row.device,
         span_ns=row.span_ns,
         busy_ns=row.busy_ns,
         parts=tuple(_placed(list(_stretches(row, idle)), row.span_ns)),

@@ -68,6 +68,13 @@ def test_it_scales_every_unit(unit: str, value: float, height: float, axis: str)
     assert f'"Time ({axis})"' in json.dumps(drawn)
 
 
+@pytest.mark.parametrize(("count", "tick"), [(3, 1), (10, 1), (11, 2), (150, 20), (5000, 500)])
+def test_it_puts_ticks_on_whole_samples(count: int, tick: int) -> None:
+    layout = figure("ns", *([1.0] * count))["layout"]
+    assert isinstance(layout, dict)
+    assert layout["xaxis"]["dtick"] == tick
+
+
 def test_it_is_strict_json() -> None:
     assert json.loads(json.dumps(figure("ns", 1.0, 2.0), allow_nan=False))
 
