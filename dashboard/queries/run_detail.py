@@ -88,8 +88,14 @@ def run_view(run: Run) -> RunView:
         attempts=tuple(run.attempts.all()),
         events=tuple(run.events.all()),
         files=tuple(files),
-        spec_json=json.dumps(run.spec, indent=2, sort_keys=True),
+        spec_json=_spec_text(run),
     )
+
+
+def _spec_text(run: Run) -> str:
+    """The specification without what it leaves open; reading it back gives the same one."""
+    stated = {name: value for name, value in run.spec.items() if value is not None}
+    return json.dumps(stated, indent=2, sort_keys=True)
 
 
 def result_view(run: Run) -> ResultView | None:
