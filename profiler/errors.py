@@ -70,6 +70,12 @@ class UnsupportedError(UserError):
     kind = "unsupported"
 
 
+class CompileError(UserError):
+    """The graph compiler could not compile the model."""
+
+    kind = "compile_failed"
+
+
 class NonFiniteError(UserError):
     """The model produced NaN or infinity in the correctness pass."""
 

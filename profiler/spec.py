@@ -37,6 +37,10 @@ SAMPLES_LIMIT = 1_000_000
 SPEC_BYTES_LIMIT = 1 << 20
 _DEVICE = re.compile(r"[a-z][a-z0-9_]{0,31}(:[0-9]{1,3})?")
 _FACTORY = re.compile(r"(?!/)(?!.*\.\.)[A-Za-z0-9_./-]{1,200}\.py:[A-Za-z_][A-Za-z0-9_]{0,99}")
+EAGER = "eager"
+INDUCTOR_MODES = ("default", "reduce-overhead", "max-autotune")
+BACKEND_PREFIX = "backend:"
+_BACKEND = re.compile(rf"{BACKEND_PREFIX}[A-Za-z_][A-Za-z0-9_.-]{{0,63}}")
 SOURCES = ("config", "checkpoint", "factory")
 """Fields that bring a model of their own; a spec has at most one."""
 
@@ -80,6 +84,11 @@ def check(spec: RunSpec) -> RunSpec:
         value = cast("int | None", getattr(spec, name))
         if value is not None and not low <= value <= high:
             raise SpecError(f"spec.{name} is {value}", f"allowed: {low} to {high}")
+    if spec.compile not in (EAGER, *INDUCTOR_MODES) and not _BACKEND.fullmatch(spec.compile):
+        raise SpecError(
+            f"spec.compile is {spec.compile!r}",
+            f"allowed: {', '.join((EAGER, *INDUCTOR_MODES))} or {BACKEND_PREFIX}NAME",
+        )
     for name in ("peak_flops", "peak_bandwidth"):
         peak = cast("float | None", getattr(spec, name))
         if peak is not None and not 0 < peak < 1e21:
@@ -189,6 +198,8 @@ def workload_hash(spec: RunSpec) -> str:
         "seed",
         "peak_flops",
         "peak_bandwidth",
+        "compile_fallback",
+        "profile",
     }
     if spec.scenario != "decode":
         measured_how.add("output_tokens")

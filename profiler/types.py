@@ -12,6 +12,8 @@ DType = Literal["float32", "bfloat16", "float16"]
 Direction = Literal["lower", "higher"]
 Phase = Literal["load", "correctness", "warmup", "timed", "memory", "profiled"]
 
+ProfileOption = Literal["shapes", "flops", "memory", "stacks", "modules"]
+
 SCENARIOS: tuple[Scenario, ...] = ("prefill", "decode", "training")
 DTYPES: tuple[DType, ...] = ("float32", "bfloat16", "float16")
 
@@ -34,6 +36,11 @@ class RunSpec:
     Warm-up runs `warmup` units; with `warmup_max` it goes on until the last
     five differ little, at most that many. `peak_flops` (FLOP/s for the dtype)
     and `peak_bandwidth` (bytes/s) are the device's, for utilisation.
+
+    `compile` is `eager`, a mode of inductor (`default`, `reduce-overhead`,
+    `max-autotune`) or `backend:NAME`; a failure ends the run unless
+    `compile_fallback` lets it go on eager. `profile` says what the profiled
+    phase records beside the operators.
     """
 
     model: str
@@ -55,6 +62,9 @@ class RunSpec:
     warmup_max: int | None = None
     peak_flops: float | None = None
     peak_bandwidth: float | None = None
+    compile: str = "eager"
+    compile_fallback: bool = False
+    profile: tuple[ProfileOption, ...] = ("shapes", "modules")
     schema: int = SCHEMA
 
 
@@ -161,6 +171,32 @@ class Contamination:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GraphBreak:
+    """A place where the compiler had to leave the graph: why, `file:line`, and how often."""
+
+    reason: str
+    where: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphReport:
+    """What the compiler made of the model.
+
+    `recompilations` are the guards that failed; `fused_kernels` is None for
+    back-ends that do not count; `fell_back` says why the run went on eager.
+    """
+
+    mode: str
+    graphs: int
+    breaks: tuple[GraphBreak, ...]
+    recompilations: tuple[str, ...]
+    fused_kernels: int | None
+    compile_ns: int
+    fell_back: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """`result.json`: everything one run measured."""
 
@@ -173,6 +209,7 @@ class Result:
     warnings: tuple[str, ...] = ()
     profiler_version: str = ""
     contamination: Contamination | None = None
+    graphs: GraphReport | None = None
     schema: int = SCHEMA
 
 

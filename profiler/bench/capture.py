@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from profiler.bench.devices import Device
 from profiler.bench.marks import module_marks, phase_mark
-from profiler.bench.scenarios.base import Scenario
+from profiler.bench.scenarios.base import Bench, Scenario
+from profiler.types import ProfileOption
 
 EVENTS_LIMIT = 2_000_000
 EVENTS_PER_MODULE = 60
+STACKS_FACTOR = 10
 """Generous events of one module in one training step; bounds the trace before it is recorded."""
 
 
@@ -24,30 +26,36 @@ class Capture:
     note: str
 
 
-def bounded_steps(scenario: Scenario, model: torch.nn.Module, asked: int) -> int:
-    """How many of `asked` steps to record so that the trace stays within `EVENTS_LIMIT` events."""
-    modules = sum(1 for _ in model.modules())
-    fitting = max(1, EVENTS_LIMIT // (modules * EVENTS_PER_MODULE))
-    return min(scenario.profiled_steps(asked), fitting)
+def bounded_steps(scenario: Scenario, bench: Bench, options: frozenset[ProfileOption]) -> int:
+    """How many of the asked steps to record so that the trace stays within `EVENTS_LIMIT`."""
+    modules = sum(1 for _ in bench.model.modules())
+    per_step = modules * EVENTS_PER_MODULE * (STACKS_FACTOR if "stacks" in options else 1)
+    fitting = max(1, EVENTS_LIMIT // per_step)
+    return min(scenario.profiled_steps(bench.spec.profiled_steps), fitting)
 
 
 def capture(
-    scenario: Scenario, model: torch.nn.Module, *, device: Device, asked: int, path: Path
+    scenario: Scenario, bench: Bench, path: Path, *, options: frozenset[ProfileOption]
 ) -> Capture:
-    """Profile up to `asked` steps of `scenario` into the gzipped Chrome trace `path`.
+    """Profile the spec's steps of `scenario` into the gzipped Chrome trace `path`.
 
-    Shapes are recorded, each step is a `ProfilerStep#n`, module calls and
-    phases are marked. A first step warms the profiler up and is not recorded.
+    Each step is a `ProfilerStep#n`, phases are marked, and module calls with
+    the option `modules`. A first step warms the profiler up and is not recorded.
     """
-    steps = bounded_steps(scenario, model, asked)
-    schedule = torch.profiler.schedule(wait=0, warmup=1, active=steps, repeat=1)
+    steps = bounded_steps(scenario, bench, options)
+    device, asked = bench.device, bench.spec.profiled_steps
     activities = device.activities()
-    with (
-        module_marks(model),
-        torch.profiler.profile(
-            activities=activities, schedule=schedule, record_shapes=True, acc_events=True
-        ) as profile,
-    ):
+    profile = torch.profiler.profile(
+        activities=activities,
+        schedule=torch.profiler.schedule(wait=0, warmup=1, active=steps, repeat=1),
+        record_shapes="shapes" in options,
+        with_flops="flops" in options,
+        profile_memory="memory" in options,
+        with_stack="stacks" in options,
+        acc_events=True,
+    )
+    marks = module_marks(bench.model) if "modules" in options else contextlib.nullcontext()
+    with marks, profile:
         durations = scenario.profile(steps, phase_mark, profile.step)
     profile.export_chrome_trace(str(path))
     notes = []

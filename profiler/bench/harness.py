@@ -18,6 +18,8 @@ from profiler.bench.devices import Clock, Device, usable_cpus
 from profiler.bench.failures import classified
 from profiler.bench.fingerprint import fingerprint
 from profiler.bench.fit import require_fit
+from profiler.bench.graphs import Compiler
+from profiler.bench.graphs import compiler as compiler_of
 from profiler.bench.output import ENVIRONMENT, RESULT, TRACE, Reporter, Staging, staging
 from profiler.bench.passes import Session
 from profiler.bench.scenarios import REGISTRY
@@ -43,9 +45,10 @@ def run(spec: RunSpec, out: Path, *, reporter: Reporter, clock: Clock = perf_cou
     leaves no output behind then; `clock` gives nanoseconds.
     """
     specs.check_model(specs.check(spec))
-    with staging(out) as stage, classified(spec.device):
-        result, environment = _measure(spec, stage, reporter, clock)
-        stage.write(ENVIRONMENT, environment)
+    with staging(out) as stage, classified(spec.device), compiler_of(spec.compile) as compiler:
+        loaded = _load(spec, reporter, compiler=compiler, clock=clock)
+        result = _measure(loaded, stage)
+        stage.write(ENVIRONMENT, loaded.environment)
         stage.write(RESULT, result)
         stage.publish()
     return result
@@ -58,11 +61,9 @@ def set_threads(threads: int | None) -> int:
     return count
 
 
-def _measure(
-    spec: RunSpec, stage: Staging, reporter: Reporter, clock: Clock
-) -> tuple[Result, Environment]:
-    loaded = _load(spec, reporter, clock)
+def _measure(loaded: Loaded, stage: Staging) -> Result:
     session = loaded.session
+    spec = session.bench.spec
     first_call = passes.correctness(session)
     unsteady = passes.warm_up(session)
     watch = Watch(session.bench.device)
@@ -72,21 +73,27 @@ def _measure(
     memory, warnings = passes.memory(session)
     profiled = passes.profiled(session, units, stage.path(TRACE))
     seen = watch.seen()
-    result = Result(
+    return Result(
         spec=spec,
         spec_hash=specs.spec_hash(spec),
         model=loaded.facts,
         metrics=(*timed, *memory, first_call, loaded.build_time),
         profiled_ratio=profiled.ratio,
         profiled_note=profiled.note,
-        warnings=(*warnings_of(seen, usable_cpus()), *unsteady, *warnings, *profiled.warnings),
+        warnings=(
+            *warnings_of(seen, usable_cpus()),
+            *session.compiler.warnings(),
+            *unsteady,
+            *warnings,
+            *profiled.warnings,
+        ),
         profiler_version=profiler.__version__,
         contamination=seen,
+        graphs=session.compiler.report(),
     )
-    return result, loaded.environment
 
 
-def _load(spec: RunSpec, reporter: Reporter, clock: Clock) -> Loaded:
+def _load(spec: RunSpec, reporter: Reporter, *, compiler: Compiler, clock: Clock) -> Loaded:
     reporter.step("load", 0, 1, f"{spec.model} {spec.scenario} on {spec.device}")
     set_threads(spec.threads)
     device = Device(spec.device, clock)
@@ -108,7 +115,7 @@ def _load(spec: RunSpec, reporter: Reporter, clock: Clock) -> Loaded:
     environment = fingerprint(device)
     reporter.step("load", 1, 1)
     return Loaded(
-        session=Session(bench=bench, scenario=scenario, reporter=reporter),
+        session=Session(bench=bench, scenario=scenario, reporter=reporter, compiler=compiler),
         facts=built.facts,
         environment=environment,
         build_time=summarise(

@@ -10,9 +10,11 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from profiler.bench.capture import Capture, capture
+from profiler.bench.graphs import Compiler, compile_errors
 from profiler.bench.output import Reporter
 from profiler.bench.scenarios.base import Bench, Scenario, Stamps
 from profiler.bench.summary import median, summarise
+from profiler.errors import CompileError
 from profiler.types import Metric
 
 STEADY_UNITS = 5
@@ -23,11 +25,12 @@ RATIO_WARNING = 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One scenario at work and where its progress goes."""
+    """One scenario at work, how its model is compiled and where its progress goes."""
 
     bench: Bench
     scenario: Scenario
     reporter: Reporter
+    compiler: Compiler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +47,26 @@ def correctness(session: Session) -> Metric:
     session.reporter.step("correctness", 0, 1)
     now = session.bench.device.now
     start = now()
-    session.scenario.run()
+    _first_unit(session)
     first = now() - start
     session.scenario.check()
     session.reporter.step("correctness", 1, 1)
     method = f"{session.bench.device.timing_method}; one execution"
     return summarise("first_call", [first], phase="correctness", method=method)
+
+
+def _first_unit(session: Session) -> None:
+    """The unit for the first time, compiled; on a compile failure eager if the spec allows it."""
+    spec, compiler = session.bench.spec, session.compiler
+    try:
+        with compile_errors(spec.compile):
+            compiler.apply(session.bench.model)
+            session.scenario.run()
+    except CompileError as error:
+        if not spec.compile_fallback:
+            raise
+        compiler.undo(session.bench.model, error.message)
+        session.scenario.run()
 
 
 def warm_up(session: Session) -> tuple[str, ...]:
@@ -109,7 +126,11 @@ def profiled(session: Session, units: list[Stamps], path: Path) -> Profiled:
         return Profiled(ratio=None, note="not profiled: profiled_steps is 0", warnings=())
     session.reporter.step("profiled", 0, asked)
     bench = session.bench
-    taken = capture(session.scenario, bench.model, device=bench.device, asked=asked, path=path)
+    options = frozenset(bench.spec.profile)
+    if session.compiler.active:
+        # Hooks inside a compiled model would be traced into it and change what is measured.
+        options -= {"modules"}
+    taken = capture(session.scenario, bench, path, options=options)
     session.reporter.step("profiled", asked, asked)
     return compare(taken, session.scenario.step_times(units))
 

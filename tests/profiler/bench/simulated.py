@@ -17,6 +17,7 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 from profiler.bench.contamination import DEVICE_READINGS
 from profiler.bench.devices import Device
 from profiler.bench.fingerprint import fingerprint
+from profiler.bench.graphs import Breaks, Compiler
 from profiler.bench.output import Reporter
 from profiler.bench.passes import Session, memory
 from profiler.bench.scenarios import REGISTRY, Bench
@@ -100,7 +101,9 @@ def main(scenario: Scenario) -> dict[str, object]:
     module.synchronisations = 0
     unit = runner.run()
     synchronisations = module.synchronisations
-    session = Session(bench=bench, scenario=runner, reporter=Reporter(None))
+    session = Session(
+        bench=bench, scenario=runner, reporter=Reporter(None), compiler=Compiler("eager", Breaks())
+    )
     return {
         "stamps": len(unit),
         "looks": clock.looks,
