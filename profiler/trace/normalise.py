@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from profiler.trace.batch import NONE, Bool, Complete, Int32, Sparse
+from profiler.trace.clock import NO_TIME
 from profiler.trace.kinds import DEVICE_KINDS, Kind
 from profiler.trace.model import DeviceWork, Events, Kinds, Quality, Trace, Track
 from profiler.trace.raw import RawTrace
@@ -108,7 +109,9 @@ def _with_edges(raw: RawTrace, quality: Quality) -> Complete:
         return raw.complete
     stacks: dict[int, list[tuple[int, int]]] = {}
     made: list[tuple[int, int, int, int]] = []
-    for track, ts, name in sorted(raw.edges, key=lambda e: (e[0], e[1])):
+    timed = [edge for edge in raw.edges if edge[1] != NO_TIME]
+    quality.dropped["no usable time"] += len(raw.edges) - len(timed)
+    for track, ts, name in sorted(timed, key=lambda e: (e[0], e[1])):
         if name != NONE:
             stacks.setdefault(track, []).append((ts, name))
         elif stacks.get(track):

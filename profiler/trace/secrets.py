@@ -139,10 +139,9 @@ def redact(path: Path, out: Path, limits: Limits | None = None) -> None:
     The keys around the events are rewritten, event text is kept but for
     credentials and home folders. Raises `TraceError` on unusable files.
     """
-    blocks = Blocks(Source(path, limits or Limits(), hashed=False))
     try:
-        with _opened(out) as file:
-            _write(blocks, file)
+        with Source(path, limits or Limits(), hashed=False) as source, _opened(out) as file:
+            _write(Blocks(source), file)
     except OSError as error:
         reason = error.strerror or str(error)
         raise TraceError(f"{out} cannot be written: {reason}", "check the folder") from None
@@ -156,7 +155,8 @@ def _opened(out: Path) -> IO[bytes]:
 
 def _write(blocks: Blocks, file: IO[bytes]) -> None:
     last = b""
-    for number, text in enumerate(blocks):
+    for number, block in enumerate(blocks):
+        text = block()
         if number == 0:
             file.write(b"[" if blocks.is_list else _head(blocks.header) + b'"traceEvents":[')
         elif number == 1:

@@ -1,8 +1,10 @@
-"""Decoding shared between processes: each reads the whole file and decodes every n-th block.
+"""Decoding shared between processes.
 
-Reading and cutting is cheap next to decoding, so the processes need not talk
-to each other: a helper writes its batches to a file it inherits as standard
-output, and the parent takes them from there when its own share is done.
+Every process finds the cuts of the whole file itself, which is cheap next to
+decoding, and decodes the blocks whose numbers it takes from a pipe filled
+beforehand: whoever is free takes the next. A helper writes its batches to a
+file it inherits as standard output; the parent takes them from there when no
+block is left.
 """
 
 from __future__ import annotations
@@ -31,26 +33,47 @@ from profiler.trace.source import Source
 _WORTH_IT_BYTES = 24 * MIB
 _WORTH_IT_GZIP_BYTES = 2 * MIB
 _MOST_PROCESSES = 4
+_NUMBERS = 8192
+_NUMBER_BYTES = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Which blocks one process decodes: those whose number is `index` modulo `of`."""
+class Numbers:
+    """Block numbers 0, 1, 2 ... that several processes take from one pipe."""
 
-    index: int
-    of: int
+    def __init__(self) -> None:
+        self.reader, writer = os.pipe()
+        os.write(writer, b"".join(n.to_bytes(_NUMBER_BYTES, "little") for n in range(_NUMBERS)))
+        os.close(writer)
 
-    def batches(self, blocks: Blocks, name_chars: int) -> Iterator[tuple[int, Batch]]:
-        """Number and columns of the blocks of this share, until the event array ends."""
-        decoder = Decoder(name_chars)
-        for number, text in enumerate(blocks):
-            if number % self.of != self.index:
-                continue
-            batch = decoder.batch(text)
-            yield number, batch
-            if batch.tail is not None:
-                blocks.drain()
-                return
+    def close(self) -> None:
+        """Give the pipe back."""
+        os.close(self.reader)
+
+
+def taken_batches(
+    blocks: Blocks, numbers: int | None, name_chars: int
+) -> Iterator[tuple[int, Batch]]:
+    """Number and columns of the blocks this process gets, until the event array ends.
+
+    `numbers` is the pipe the numbers come from; None takes all blocks.
+    """
+    decoder = Decoder(name_chars)
+    mine = _next(numbers, 0)
+    for number, text in enumerate(blocks):
+        if number != mine:
+            continue
+        batch = decoder.batch(text())
+        yield number, batch
+        if batch.tail is not None:
+            return
+        mine = _next(numbers, number + 1)
+
+
+def _next(numbers: int | None, following: int) -> int:
+    if numbers is None:
+        return following
+    taken = os.read(numbers, _NUMBER_BYTES)
+    return int.from_bytes(taken, "little") if taken else -1
 
 
 def processes_for(path: Path, limits: Limits) -> int:
@@ -67,29 +90,38 @@ def processes_for(path: Path, limits: Limits) -> int:
     return max(1, min(_MOST_PROCESSES, len(os.sched_getaffinity(0))))
 
 
-class Helper:
-    """A process that decodes one share of a file."""
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a helper is asked to do; `numbers` is the pipe it inherits."""
 
-    def __init__(self, path: Path, share: Share, limits: Limits) -> None:
-        self.share = share
+    path: str
+    numbers: int
+    limits: Limits
+
+
+class Helper:
+    """A process that decodes blocks of a file."""
+
+    def __init__(self, path: Path, numbers: Numbers, limits: Limits) -> None:
         self._results: IO[bytes] = tempfile.TemporaryFile(prefix="daybreak-")  # noqa: SIM115
-        task = msgspec.json.encode((str(path), share.index, share.of, limits))
         package_root = str(Path(profiler.__file__).resolve().parents[1])
         self._process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, package_root],
             stdin=subprocess.PIPE,
             stdout=self._results,
             stderr=subprocess.DEVNULL,
+            pass_fds=(numbers.reader,),
         )
         assert self._process.stdin is not None
+        task = Task(os.fsdecode(path), numbers.reader, limits)
         try:
-            self._process.stdin.write(task)
+            self._process.stdin.write(msgspec.json.encode(task))
             self._process.stdin.close()
         except BrokenPipeError:
             self._process.wait()
 
     def batches(self) -> Iterator[tuple[int, Batch]]:
-        """The batches, once the process is done; fewer than its share if it died."""
+        """The batches, once the process is done; fewer than it took if it died."""
         self._process.wait()
         self._results.seek(0)
         while True:
@@ -117,11 +149,9 @@ main()
 
 def main() -> None:
     """What a helper process runs: a task on standard input, batches on standard output."""
-    task = msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[str, int, int, Limits])
-    path, index, of, limits = task
-    blocks = Blocks(Source(Path(path), limits, hashed=False))
-    with without_gc():
-        for item in Share(index, of).batches(blocks, limits.name_chars):
+    task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
+    with Source(Path(task.path), task.limits, hashed=False) as source, without_gc():
+        for item in taken_batches(Blocks(source), task.numbers, task.limits.name_chars):
             pickle.dump(item, sys.stdout.buffer, protocol=5)
     sys.stdout.buffer.flush()
 

@@ -1,0 +1,1 @@
+"""Calibrated replay: the measured steps as a graph that can be run again with changes."""

@@ -1,0 +1,350 @@
+"""Builds the graph of a window from a trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from profiler.analysis.replay.graph import NEVER, EdgeKind, Edges, Graph, calibrated
+from profiler.analysis.replay.segments import Segments, segments
+from profiler.analysis.replay.streams import Works, works_of
+from profiler.analysis.replay.threads import Burst, bursts
+from profiler.analysis.replay.waits import (
+    OWN_COST_NS,
+    SAME_TIME_NS,
+    Blocked,
+    blocked_calls,
+    inferred_waits,
+    recorded_waits,
+)
+from profiler.analysis.replay.window import Window, window_of
+from profiler.trace.batch import NONE, Bool
+from profiler.trace.clock import Int64
+from profiler.trace.kinds import Kind
+from profiler.trace.link import Structure
+from profiler.trace.model import Trace
+from profiler.trace.vendors import rules
+
+_LONGEST_TIE = 500
+
+_DONE, _BEGIN, _END, _JOIN, _LAUNCH, _FORK = range(6)
+
+
+@dataclass(slots=True)
+class _Points:
+    """Points where host threads meet something else; one host node begins at each."""
+
+    track: list[int] = field(default_factory=list)
+    time: list[int] = field(default_factory=list)
+    kind: list[int] = field(default_factory=list)
+    ref: list[int] = field(default_factory=list)
+
+    def add(self, track: int, time: int, kind: int, ref: int = NONE) -> None:
+        self.track.append(track)
+        self.time.append(time)
+        self.kind.append(kind)
+        self.ref.append(ref)
+
+
+@dataclass(slots=True)
+class _Arcs:
+    """Edges while they are collected."""
+
+    rows: list[tuple[int, int, int, bool, EdgeKind, bool]] = field(default_factory=list)
+
+    def add(
+        self, source: int, target: int, kind: EdgeKind, *, from_end: bool = True, inferred: bool
+    ) -> None:
+        self.rows.append((source, target, 0, from_end, kind, inferred))
+
+
+def build(trace: Trace, structure: Structure, window: Window | None = None) -> Graph | None:
+    """The graph of `window` (all steps by default); None where nothing happened in the trace."""
+    window = window or window_of(trace, structure)
+    if window is None:
+        return None
+    works = works_of(trace, structure, window)
+    blocked = blocked_calls(trace, structure, works, window)
+    parts = segments(trace, structure, window, _zero_launches(structure, works))
+    threads = bursts(trace, structure, parts, window.track)
+    builder = _Builder(trace, structure, window, works, blocked, parts, threads)
+    return builder.graph()
+
+
+def _zero_launches(structure: Structure, works: Works) -> Bool:
+    marks = np.zeros(len(structure.host.rows), np.bool_)
+    launches = np.unique(works.launch[works.launch >= 0])
+    at = structure.position[launches]
+    marks[at[at >= 0]] = True
+    return marks
+
+
+class _Builder:
+    def __init__(
+        self,
+        trace: Trace,
+        structure: Structure,
+        window: Window,
+        works: Works,
+        blocked: list[Blocked],
+        parts: Segments,
+        threads: list[Burst],
+    ) -> None:
+        self._trace, self._structure, self._window = trace, structure, window
+        self._works, self._blocked, self._parts = works, blocked, parts
+        self._threads = threads
+        self._arcs = _Arcs()
+        self._dropped = 0
+
+    def graph(self) -> Graph:
+        """Nodes, then edges, then lags that reproduce the measured starts."""
+        self._place_points()
+        segment_ns, segment_node = self._segment_times()
+        hosts = len(self._time)
+        base = self._window.begin_ns
+        length = np.zeros(hosts + len(self._works), np.int64)
+        np.add.at(length, segment_node, segment_ns)
+        length[hosts:] = self._works.end - self._works.ts
+        start = np.concatenate([self._time, self._works.ts]) - base
+        release = np.full(len(start), NEVER)
+        self._host_edges(release, start)
+        self._device_edges(hosts)
+        edges = self._checked(start, length)
+        loose = self._loose(edges, start, length)
+        for wait in inferred_waits(self._works, loose):
+            self._arcs.add(hosts + wait.source, hosts + wait.target, EdgeKind.ACROSS, inferred=True)
+        edges = self._checked(start, length)
+        order = _order(edges, start)
+        edges = self._forward(edges, order)
+        bare = np.ones(len(start), np.bool_)
+        bare[edges.target] = False
+        release[bare] = start[bare]
+        return Graph(
+            window=self._window,
+            segments=self._parts,
+            segment_node=segment_node,
+            segment_ns=segment_ns,
+            works=self._works.index,
+            hosts=hosts,
+            start=start,
+            length=length,
+            release=release,
+            edges=calibrated(edges, start, length),
+            order=order,
+            blocking=self._blocking_rows(),
+            opaque=self._works.opaque,
+            dropped=self._dropped,
+            launch_cost_ns=self._launch_lag(edges, start),
+        )
+
+    def _place_points(self) -> None:
+        events, window = self._trace.events, self._window
+        points = _Points()
+        for track in np.unique(self._parts.track).tolist():
+            first = int(self._parts.ts[self._parts.track == track][0])
+            points.add(track, first, _BEGIN)
+        launches = np.unique(self._works.launch[self._works.launch >= 0])
+        for row in launches.tolist():
+            if events.ts[row] >= window.begin_ns:
+                points.add(int(events.track[row]), int(events.ts[row]), _LAUNCH, row)
+        for number, one in enumerate(self._blocked):
+            points.add(int(events.track[one.row]), int(events.end[one.row]), _END, number)
+        for number, burst in enumerate(self._threads):
+            segment = burst.segment
+            begin = int(self._parts.ts[segment])
+            points.add(window.track, begin, _FORK, number)
+            points.add(burst.track, burst.begin_ns, _BEGIN, number)
+            if burst.joined:
+                points.add(window.track, begin + int(self._parts.dur[segment]), _JOIN, number)
+                points.add(burst.track, burst.end_ns, _DONE, number)
+        self._sorted_points(points)
+
+    def _sorted_points(self, points: _Points) -> None:
+        columns = (points.track, points.time, points.kind, points.ref)
+        track, time, kind, ref = (np.array(c, np.int64) for c in columns)
+        order = np.lexsort((ref, kind, time, track))
+        self._track, self._time = track[order], time[order]
+        self._kind, self._ref = kind[order], ref[order]
+        self._at = {
+            (int(t), int(k), int(r), int(w)): n
+            for n, (t, k, r, w) in enumerate(
+                zip(self._track, self._kind, self._ref, self._time, strict=True)
+            )
+        }
+
+    def _find(self, track: int, kind: int, ref: int, time: int) -> int:
+        return self._at[track, kind, ref, time]
+
+    def _segment_times(self) -> tuple[Int64, Int64]:
+        """What each segment adds to its node, and that node."""
+        parts = self._parts
+        base = int(min(parts.ts.min(), self._time.min())) if len(parts.ts) else 0
+        width = int(max(parts.ts.max(), self._time.max())) - base + 1 if len(parts.ts) else 1
+        key = self._track * width + self._time - base
+        node = np.searchsorted(key, parts.track * width + parts.ts - base, side="right") - 1
+        ns = parts.dur.copy()
+        waiting = {one.row: self._own_cost(one) for one in self._blocked if one.waited}
+        owner_row = np.where(parts.owner >= 0, self._structure.host.rows[parts.owner], NONE)
+        for at in np.flatnonzero(np.isin(owner_row, list(waiting))).tolist():
+            left = waiting[int(owner_row[at])]
+            ns[at] = min(int(ns[at]), left)
+            waiting[int(owner_row[at])] = left - int(ns[at])
+        for burst in self._threads:
+            self._give_way(burst, ns)
+        return ns, node
+
+    def _own_cost(self, one: Blocked) -> int:
+        """What the call would take with nothing to wait for; at most 10 µs."""
+        events = self._trace.events
+        same = events.dur[events.name == events.name[one.row]]
+        ended = max(int(self._works.end[at]) for at in one.works)
+        rest = max(0, int(events.end[one.row]) - ended) if not one.queue else OWN_COST_NS
+        return min(int(events.dur[one.row]), int(same.min()), OWN_COST_NS, max(rest, 1_000))
+
+    def _give_way(self, burst: Burst, ns: Int64) -> None:
+        """A thread that starts and waits for another spends its own time before and after."""
+        parts = self._parts
+        if burst.joined:
+            ns[burst.segment] = 0
+        before = np.flatnonzero(
+            (parts.track == burst.track) & (parts.ts + parts.dur == burst.begin_ns)
+        )
+        if len(before) and parts.owner[before[0]] == NONE:
+            ns[before[0]] = 0
+
+    def _host_edges(self, release: Int64, start: Int64) -> None:
+        arcs, size = self._arcs, len(self._time)
+        same = np.flatnonzero(self._track[1:] == self._track[:-1])
+        for at in same.tolist():
+            arcs.add(at, at + 1, EdgeKind.PROGRAM, inferred=False)
+        release[0:size][np.setdiff1d(np.arange(size), same + 1)] = NEVER
+        for number, burst in enumerate(self._threads):
+            track, segment = self._window.track, burst.segment
+            begin = int(self._parts.ts[segment])
+            fork = self._find(track, _FORK, number, begin)
+            target = self._find(burst.track, _BEGIN, number, burst.begin_ns)
+            guessed = not burst.recorded
+            arcs.add(fork, target, EdgeKind.THREAD, from_end=False, inferred=guessed)
+            if burst.joined:
+                done = self._find(burst.track, _DONE, number, burst.end_ns)
+                until = begin + int(self._parts.dur[segment])
+                join = self._find(track, _JOIN, number, until)
+                arcs.add(done, join, EdgeKind.THREAD, from_end=False, inferred=guessed)
+        del start
+
+    def _device_edges(self, hosts: int) -> None:
+        events, works, arcs = self._trace.events, self._works, self._arcs
+        at = {
+            (int(r)): n
+            for n, (k, r) in enumerate(zip(self._kind, self._ref, strict=True))
+            if k == _LAUNCH
+        }
+        for place, row in enumerate(works.launch.tolist()):
+            if row in at:
+                arcs.add(at[row], hosts + place, EdgeKind.LAUNCH, from_end=False, inferred=False)
+        for source, target in self._stream_pairs():
+            arcs.add(hosts + source, hosts + target, EdgeKind.STREAM, inferred=False)
+        for wait in recorded_waits(self._trace, self._structure, works):
+            arcs.add(hosts + wait.source, hosts + wait.target, EdgeKind.ACROSS, inferred=False)
+        for number, one in enumerate(self._blocked):
+            track, time = int(events.track[one.row]), int(events.end[one.row])
+            target = self._find(track, _END, number, time)
+            kind = EdgeKind.QUEUE if one.queue else EdgeKind.BLOCKING
+            for work in one.works:
+                arcs.add(hosts + work, target, kind, from_end=not one.queue, inferred=one.inferred)
+
+    def _stream_pairs(self) -> list[tuple[int, int]]:
+        """Work and the one before it on its stream; overlapping ones have no order (counted)."""
+        works, out = self._works, []
+        for stream in range(int(works.stream.max()) + 1 if len(works) else 0):
+            mine = np.flatnonzero(works.stream == stream)
+            mine = mine[np.lexsort((works.end[mine], works.ts[mine]))]
+            ends = works.end[mine]
+            overlap = np.flatnonzero(ends[:-1] > works.ts[mine[1:]])
+            self._dropped += len(overlap)
+            source = mine[:-1].copy()
+            by_end = mine[np.argsort(ends, kind="stable")]
+            ordered = works.end[by_end]
+            for at in overlap.tolist():
+                place = int(np.searchsorted(ordered, works.ts[mine[at + 1]], side="right")) - 1
+                source[at] = by_end[place] if place >= 0 else NONE
+            pairs = zip(source.tolist(), mine[1:].tolist(), strict=True)
+            out += [(a, b) for a, b in pairs if a not in (NONE, b)]
+        return out
+
+    def _checked(self, start: Int64, length: Int64) -> Edges:
+        """Edges with lags no larger than measured; those that time contradicts are dropped."""
+        columns = list(zip(*self._arcs.rows, strict=True)) or [()] * 6
+        source, target = (np.array(c, np.int64) for c in columns[:2])
+        from_end = np.array(columns[3], np.bool_)
+        kind, guessed = np.array(columns[4], np.int8), np.array(columns[5], np.bool_)
+        room = start[target] - start[source] - np.where(from_end, length[source], 0)
+        lag = np.zeros(len(room), np.int64)
+        for one in (EdgeKind.LAUNCH, EdgeKind.STREAM, EdgeKind.BLOCKING):
+            chosen = np.flatnonzero((kind == one) & (room >= 0))
+            if len(chosen):
+                lag[chosen] = int(np.percentile(room[chosen], 5))
+        lag = np.minimum(lag, room)
+        keep = room >= 0
+        self._contradicted = int((~keep).sum())
+        return Edges(
+            source[keep], target[keep], lag[keep], from_end[keep], kind[keep], guessed[keep]
+        )
+
+    def _loose(self, edges: Edges, start: Int64, length: Int64) -> Bool:
+        """Works that start later than everything known about them explains."""
+        hosts = len(self._time)
+        value = start[edges.source] + np.where(edges.from_end, length[edges.source], 0) + edges.lag
+        latest = np.full(len(start), NEVER)
+        np.maximum.at(latest, edges.target, value)
+        late = start[hosts:] - latest[hosts:]
+        return np.asarray((late > SAME_TIME_NS) & (latest[hosts:] > NEVER))
+
+    def _forward(self, edges: Edges, order: Int64) -> Edges:
+        """Edges that follow the order; at equal times a few may not, they are dropped."""
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        keep = place[edges.source] < place[edges.target]
+        self._dropped += self._contradicted + int((~keep).sum())
+        return Edges(
+            edges.source[keep],
+            edges.target[keep],
+            edges.lag[keep],
+            edges.from_end[keep],
+            edges.kind[keep],
+            edges.inferred[keep],
+        )
+
+    def _blocking_rows(self) -> Int64:
+        out = np.full(len(self._time), NONE, np.int64)
+        for at in np.flatnonzero(self._kind == _END).tolist():
+            out[at] = self._blocked[int(self._ref[at])].row
+        return out
+
+    def _launch_lag(self, edges: Edges, start: Int64) -> int:
+        """From launching call to start of work where nothing else held it up (5th percentile)."""
+        launches = edges.kind == EdgeKind.LAUNCH
+        if not launches.any():
+            return 0
+        delay = start[edges.target[launches]] - start[edges.source[launches]]
+        return int(np.percentile(delay, 5))
+
+
+def _order(edges: Edges, start: Int64) -> Int64:
+    """Nodes by start; at equal times after everything they wait for."""
+    same = np.flatnonzero(start[edges.source] == start[edges.target])
+    source, target = edges.source[same], edges.target[same]
+    rank = np.zeros(len(start), np.int64)
+    for _ in range(_LONGEST_TIE):
+        before = rank[source] + 1
+        if (rank[target] >= before).all():
+            break
+        np.maximum.at(rank, target, before)
+    return np.asarray(np.lexsort((np.arange(len(start)), rank, start)), np.int64)
+
+
+def launch_calls(trace: Trace) -> Bool:
+    """Per row of `Events` whether it is a runtime call that puts work on a device."""
+    named = np.fromiter(map(rules().is_launch, trace.strings), np.bool_, len(trace.strings))
+    return np.asarray((trace.events.kind == Kind.RUNTIME) & named[trace.events.name])
