@@ -53,7 +53,4 @@ def _too_large(request: SignedInRequest) -> HttpResponse:
 
 def _refused(request: SignedInRequest, reason: str, status: int) -> HttpResponse:
     context = {"upload": UploadForm(), "reason": reason}
-    response = render(request, "dashboard/trace_upload.html", context, status=status)
-    # The rest of the body is not read, so the connection cannot serve another request.
-    response["Connection"] = "close"
-    return response
+    return render(request, "dashboard/trace_upload.html", context, status=status)
