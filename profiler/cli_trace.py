@@ -55,7 +55,8 @@ def run_analyze(args: argparse.Namespace) -> int:
 
 def run_flame(args: argparse.Namespace) -> int:
     """`flame TRACE -o OUT.speedscope.json`; a name that ends in .gz is compressed."""
-    from profiler.analysis.ingest import analyse, flame_of
+    from profiler.analysis.analyse import flame_of
+    from profiler.analysis.ingest import analyse
 
     document = flame_of(analyse(args.trace))
     content = document.compressed() if args.output.suffix == ".gz" else document.content

@@ -28,17 +28,20 @@ _COLUMNS = ("ts_ns", "dur_ns", "kind", "category", "name", "track")
 
 
 def write_events(trace: Trace, structure: Structure, path: Path) -> None:
-    """Write all complete events but python frames, which live on in the call tree.
+    """Store the events of a trace; see `events_table`."""
+    write_table(events_table(trace, structure), path)
+
+
+def events_table(trace: Trace, structure: Structure) -> pa.Table:
+    """All complete events but python frames, which live on in the call tree.
 
     Columns: ts_ns (from the first event), dur_ns, self_ns (host operators),
     kind, category, name, track, device, stream, correlation, launch and
-    operator (row numbers of this file, -1 for none). Sorted by ts_ns in row
-    groups, so that a time window reads few of them.
+    operator (row numbers of this table, -1 for none), sorted by ts_ns.
     """
     events = trace.events
     rows = np.flatnonzero(events.kind != Kind.PYTHON)
     rows = rows[np.argsort(events.ts[rows], kind="stable")]
-    table = pa.table(_columns(trace, structure, rows))
     tracks = [f"{t.pid}\t{t.tid}\t{t.process}\t{t.thread}" for t in trace.tracks]
     metadata = {
         "daybreak.schema": str(STORE_SCHEMA),
@@ -46,8 +49,13 @@ def write_events(trace: Trace, structure: Structure, path: Path) -> None:
         "daybreak.start_ns": str(trace.start_ns),
         "daybreak.tracks": "\n".join(tracks),
     }
+    return pa.table(_columns(trace, structure, rows)).replace_schema_metadata(metadata)
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write in row groups, so that a time window reads few of them."""
     pq.write_table(
-        table.replace_schema_metadata(metadata),
+        table,
         path,
         compression="zstd",
         compression_level=1,

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from profiler.analysis.replay.graph import NEVER, EdgeKind, Edges, Graph, calibrated
+from profiler.analysis.replay.calibrate import calibrated, nominal_lags
+from profiler.analysis.replay.graph import NEVER, EdgeKind, Edges, Graph
 from profiler.analysis.replay.segments import Segments, segments
 from profiler.analysis.replay.streams import Works, works_of
 from profiler.analysis.replay.threads import Burst, bursts
@@ -135,7 +136,6 @@ class _Builder:
             blocking=self._blocking_rows(),
             opaque=self._works.opaque,
             dropped=self._dropped,
-            launch_cost_ns=self._launch_lag(edges, start),
         )
 
     def _place_points(self) -> None:
@@ -280,12 +280,7 @@ class _Builder:
         from_end = np.array(columns[3], np.bool_)
         kind, guessed = np.array(columns[4], np.int8), np.array(columns[5], np.bool_)
         room = start[target] - start[source] - np.where(from_end, length[source], 0)
-        lag = np.zeros(len(room), np.int64)
-        for one in (EdgeKind.LAUNCH, EdgeKind.STREAM, EdgeKind.BLOCKING):
-            chosen = np.flatnonzero((kind == one) & (room >= 0))
-            if len(chosen):
-                lag[chosen] = int(np.percentile(room[chosen], 5))
-        lag = np.minimum(lag, room)
+        lag = np.minimum(nominal_lags(kind, source, target, room), room)
         keep = room >= 0
         self._contradicted = int((~keep).sum())
         return Edges(
@@ -321,14 +316,6 @@ class _Builder:
         for at in np.flatnonzero(self._kind == _END).tolist():
             out[at] = self._blocked[int(self._ref[at])].row
         return out
-
-    def _launch_lag(self, edges: Edges, start: Int64) -> int:
-        """From launching call to start of work where nothing else held it up (5th percentile)."""
-        launches = edges.kind == EdgeKind.LAUNCH
-        if not launches.any():
-            return 0
-        delay = start[edges.target[launches]] - start[edges.source[launches]]
-        return int(np.percentile(delay, 5))
 
 
 def _order(edges: Edges, start: Int64) -> Int64:

@@ -78,7 +78,6 @@ class Graph:
     blocking: Int64
     opaque: Bool
     dropped: int
-    launch_cost_ns: int
 
     @property
     def nodes(self) -> int:
@@ -101,32 +100,3 @@ class Graph:
         at = np.minimum(at, max(len(self.works) - 1, 0))
         inside = self.works[at] == works if len(self.works) else np.zeros(len(works), np.bool_)
         return np.asarray(self.hosts + at[inside], np.int64)
-
-
-def calibrated(edges: Edges, start: Int64, length: Int64) -> Edges:
-    """Edges whose lags reproduce `start`: the tightest edge of each node takes up its residual.
-
-    The time between the end of what held a node up and its start (launch
-    latency, a gap) belongs to the tightest of its edges; the others keep the
-    lag they came with.
-    """
-    order = np.argsort(edges.target, kind="stable")
-    edges = Edges(
-        edges.source[order],
-        edges.target[order],
-        edges.lag[order],
-        edges.from_end[order],
-        edges.kind[order],
-        edges.inferred[order],
-    )
-    if not len(edges):
-        return edges
-    value = start[edges.source] + np.where(edges.from_end, length[edges.source], 0) + edges.lag
-    slack = start[edges.target] - value
-    first = np.flatnonzero(np.concatenate([[True], edges.target[1:] != edges.target[:-1]]))
-    least = np.minimum.reduceat(slack, first)
-    group = np.cumsum(np.isin(np.arange(len(edges)), first)) - 1
-    tight = np.flatnonzero(slack == least[group])
-    chosen = tight[np.concatenate([[True], group[tight][1:] != group[tight][:-1]])]
-    edges.lag[chosen] += slack[chosen]
-    return edges

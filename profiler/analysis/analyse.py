@@ -1,0 +1,112 @@
+"""Everything that is computed from one trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from profiler.analysis.calltree import CallTree, Frames, call_tree
+from profiler.analysis.collectives import collective_rows
+from profiler.analysis.critical import critical_path
+from profiler.analysis.idle import idle_rows
+from profiler.analysis.kernels import kernel_rows
+from profiler.analysis.launches import launch_report
+from profiler.analysis.memory import memory_curves
+from profiler.analysis.operators import (
+    module_positions,
+    module_rows,
+    operator_rows,
+    operator_times,
+    shape_rows,
+    thread_rows,
+)
+from profiler.analysis.quality import quality_report
+from profiler.analysis.report import Report, TraceFacts
+from profiler.analysis.speedscope import Flame, flame
+from profiler.analysis.steps import step_rows
+from profiler.analysis.timeline import device_key, stream_rows, timelines
+from profiler.trace.intern import encodable
+from profiler.trace.link import Structure, link
+from profiler.trace.model import Trace
+from profiler.trace.normalise import normalise
+from profiler.trace.raw import RawTrace
+from profiler.trace.sequence import forward_positions
+
+
+@dataclass(slots=True)
+class Linked:
+    """A normalised trace with its structure."""
+
+    trace: Trace
+    structure: Structure
+
+
+@dataclass(slots=True)
+class Analysed:
+    """One trace with everything computed from it."""
+
+    path: Path
+    trace: Trace
+    structure: Structure
+    tree: CallTree
+    frames: Frames
+    report: Report
+
+
+def linked(raw: RawTrace) -> Linked:
+    """Normalise and link a raw trace."""
+    trace = normalise(raw)
+    return Linked(trace, link(trace))
+
+
+def analysed(path: Path, found: Linked) -> Analysed:
+    """All results of a linked trace."""
+    trace, structure = found.trace, found.structure
+    forward = forward_positions(trace, structure)
+    tree, frames = call_tree(trace, structure, forward)
+    times = operator_times(trace, structure)
+    report = Report(
+        trace=_facts(trace, path),
+        span_ns=trace.span_ns,
+        timeline=timelines(trace),
+        streams=stream_rows(trace),
+        kernels=kernel_rows(trace),
+        operators=operator_rows(trace, structure, times),
+        steps=step_rows(trace, structure),
+        launches=launch_report(trace, structure),
+        idle=idle_rows(trace, structure),
+        collectives=collective_rows(trace, structure),
+        quality=quality_report(trace, structure),
+        threads=thread_rows(trace, structure),
+        modules=module_rows(trace, structure, module_positions(trace, structure, forward)),
+        operator_shapes=shape_rows(trace, structure, times),
+        memory=memory_curves(trace),
+        critical_path=critical_path(trace, structure),
+    )
+    return Analysed(path, trace, structure, tree, frames, report)
+
+
+def flame_of(results: Analysed) -> Flame:
+    """The speedscope document of an analysed trace."""
+    title = encodable(results.path.name)
+    return flame(results.trace, results.tree, results.frames, title)
+
+
+def _facts(trace: Trace, path: Path) -> TraceFacts:
+    header = trace.header
+    used = {trace.strings[code] for code in np.unique(trace.device.device).tolist()}
+    return TraceFacts(
+        path=encodable(str(path)),
+        sha256=trace.sha256,
+        events=trace.total_events,
+        events_by_category=trace.categories,
+        torch_version=header.torch_version,
+        device_kind=trace.device_kind,
+        devices=sorted(used, key=device_key),
+        rank=header.rank,
+        world_size=header.world_size,
+        start_ns=trace.start_ns,
+        base_ns=header.base_ns,
+    )
