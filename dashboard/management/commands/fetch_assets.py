@@ -41,7 +41,9 @@ def find_npm() -> Npm:
     # The wheel's bin/npm is a copy that cannot find its library; the script itself can.
     script = root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     path = f"{root / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
-    return Npm((str(root / "bin" / "node"), str(script)), {**os.environ, "PATH": path})
+    # Networks that inspect TLS put their authority into the system's list; the wheel has its own.
+    environment = {"NODE_USE_SYSTEM_CA": "1", **os.environ, "PATH": path}
+    return Npm((str(root / "bin" / "node"), str(script)), environment)
 
 
 def install(folder: Path) -> Path:
