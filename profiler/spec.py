@@ -153,6 +153,8 @@ def check_config(spec: RunSpec, config: dict[str, object]) -> None:
         raise SpecError(
             f"spec.{fields} is {tokens}", f"{spec.model} takes up to {longest} tokens a sequence"
         )
+    if spec.routing != "model" and spec.model in BUILTIN and "num_experts_per_tok" not in sizes:
+        raise SpecError(f"spec.routing is {spec.routing!r}", f"{spec.model} has no experts")
     if isinstance(depth, int) and (spec.layers or 0) > depth:
         raise SpecError(f"spec.layers is {spec.layers}", f"{spec.model} has {depth} layers")
 

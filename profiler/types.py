@@ -14,6 +14,9 @@ Phase = Literal["load", "correctness", "warmup", "timed", "memory", "profiled"]
 
 ProfileOption = Literal["shapes", "flops", "memory", "stacks", "modules"]
 
+Attention = Literal["auto", "sdpa", "eager", "flex_attention", "flash_attention_2"]
+Routing = Literal["model", "uniform", "skewed"]
+
 SCENARIOS: tuple[Scenario, ...] = ("prefill", "decode", "training")
 DTYPES: tuple[DType, ...] = ("float32", "bfloat16", "float16")
 
@@ -41,6 +44,10 @@ class RunSpec:
     `max-autotune`) or `backend:NAME`; a failure ends the run unless
     `compile_fallback` lets it go on eager. `profile` says what the profiled
     phase records beside the operators.
+
+    `attention` is transformers' implementation, `auto` its own choice.
+    `routing` replaces the experts a mixture of experts chooses: `uniform` deals
+    tokens in turn, `skewed` draws them by Zipf's law.
     """
 
     model: str
@@ -65,6 +72,8 @@ class RunSpec:
     compile: str = "eager"
     compile_fallback: bool = False
     profile: tuple[ProfileOption, ...] = ("shapes", "modules")
+    attention: Attention = "auto"
+    routing: Routing = "model"
     schema: int = SCHEMA
 
 
@@ -197,6 +206,21 @@ class GraphReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingReport:
+    """Tokens each expert of each layer got in one prefill and one decode step.
+
+    `hit_share` is the share of experts with any token in the layer that uses
+    fewest, `max_over_mean` the load of the busiest expert over the mean in the
+    least even layer.
+    """
+
+    mode: Routing
+    tokens_per_expert: dict[str, tuple[int, ...]]
+    hit_share: float
+    max_over_mean: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """`result.json`: everything one run measured."""
 
@@ -210,6 +234,7 @@ class Result:
     profiler_version: str = ""
     contamination: Contamination | None = None
     graphs: GraphReport | None = None
+    routing: RoutingReport | None = None
     schema: int = SCHEMA
 
 

@@ -12,6 +12,7 @@ from profiler.bench.configs import Plan
 from profiler.bench.cost import Cost, cost_of, routing_of
 from profiler.bench.devices import Device
 from profiler.bench.inputs import make_inputs
+from profiler.bench.routing import apply_routing
 from profiler.types import ModelFacts, RunSpec
 
 
@@ -24,6 +25,7 @@ class Built:
     vocabulary: int
     facts: ModelFacts
     cost: Cost | None
+    experts: int | None
 
 
 def seed_everything(seed: int) -> None:
@@ -37,11 +39,21 @@ def build(plan: Plan, spec: RunSpec, device: Device) -> Built:
     """The model of `plan` on `device`, and prompts of random tokens; the same for the same seed."""
     seed_everything(spec.seed)
     model = plan.create(device.torch).eval()
+    routing = routing_of(plan.config.get_text_config())
+    if routing is not None or spec.routing != "model":
+        apply_routing(
+            model,
+            spec.routing,
+            experts=routing.experts if routing else 0,
+            chosen=routing.chosen if routing else 0,
+            seed=spec.seed,
+        )
     vocabulary = int(plan.config.get_text_config().vocab_size)
     inputs = make_inputs(plan, spec, device)
     return Built(
         model=model,
         inputs=inputs.tensors,
+        experts=routing.experts if routing else None,
         vocabulary=vocabulary,
         facts=describe(plan, model, inputs.note),
         cost=None if plan.vision is not None else cost_of(plan.config.get_text_config(), model),

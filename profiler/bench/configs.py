@@ -14,7 +14,7 @@ from profiler.bench.factory import call_factory
 from profiler.catalog import BUILTIN
 from profiler.errors import CheckpointError, SpecError, UnsupportedError
 from profiler.spec import check_config, known_config
-from profiler.types import RunSpec
+from profiler.types import Attention, RunSpec
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", USE_HUB_KERNELS="0")
 # transformers reads these when it is imported, so they stand before it.
@@ -49,7 +49,7 @@ class Builder(Protocol):
     """The part of transformers' auto classes that is used here."""
 
     def from_config(
-        self, config: transformers.PreTrainedConfig, *, dtype: torch.dtype, trust_remote_code: bool
+        self, config: transformers.PreTrainedConfig, **options: object
     ) -> torch.nn.Module: ...
 
     def from_pretrained(
@@ -73,6 +73,7 @@ class Plan:
     full_layers: int | None = None
     checkpoint: Checkpoint | None = None
     made: torch.nn.Module | None = None
+    attention: Attention = "auto"
 
     @property
     def vision(self) -> transformers.PreTrainedConfig | None:
@@ -102,9 +103,12 @@ class Plan:
         try:
             with device:
                 return self._builder.from_config(
-                    self.config, dtype=self.dtype, trust_remote_code=False
+                    self.config,
+                    dtype=self.dtype,
+                    attn_implementation=None if self.attention == "auto" else self.attention,
+                    trust_remote_code=False,
                 )
-        except ValueError as error:
+        except (ValueError, ImportError) as error:
             reason = str(error).splitlines()[0][:200]
             raise UnsupportedError(f"model {self.name} cannot be built: {reason}") from None
 
@@ -118,6 +122,7 @@ class Plan:
                 device_map={"": device} if device.type != "cpu" else None,
                 local_files_only=True,
                 use_safetensors=True,
+                attn_implementation=None if self.attention == "auto" else self.attention,
                 trust_remote_code=False,
                 output_loading_info=True,
             )
@@ -158,6 +163,7 @@ def plan_model(spec: RunSpec) -> Plan:
         auto_class=_auto_class(config),
         full_layers=getattr(full.get_text_config(), "num_hidden_layers", None),
         checkpoint=checkpoint,
+        attention=spec.attention,
     )
 
 
@@ -174,6 +180,11 @@ def cut(
         key: value[:layers] if isinstance(value, list) and len(value) == depth else value
         for key, value in section.items()
     } | {"num_hidden_layers": layers}
+    kinds = shorter.get("layer_types")
+    if isinstance(kinds, list) and not any("attention" in k and "linear" not in k for k in kinds):
+        raise SpecError(
+            f"spec.layers is {layers}", "a hybrid model needs its first full-attention layer"
+        )
     return raw | {"text_config": shorter} if isinstance(text, dict) else shorter
 
 

@@ -36,6 +36,7 @@ class Loaded:
     facts: ModelFacts
     environment: Environment
     build_time: Metric
+    experts: int | None
 
 
 def run(spec: RunSpec, out: Path, *, reporter: Reporter, clock: Clock = perf_counter_ns) -> Result:
@@ -64,7 +65,7 @@ def set_threads(threads: int | None) -> int:
 def _measure(loaded: Loaded, stage: Staging) -> Result:
     session = loaded.session
     spec = session.bench.spec
-    first_call = passes.correctness(session)
+    first_call, routing = passes.correctness(session, loaded.experts)
     unsteady = passes.warm_up(session)
     watch = Watch(session.bench.device)
     with watch.over():
@@ -90,6 +91,7 @@ def _measure(loaded: Loaded, stage: Staging) -> Result:
         profiler_version=profiler.__version__,
         contamination=seen,
         graphs=session.compiler.report(),
+        routing=routing,
     )
 
 
@@ -117,6 +119,7 @@ def _load(spec: RunSpec, reporter: Reporter, *, compiler: Compiler, clock: Clock
     return Loaded(
         session=Session(bench=bench, scenario=scenario, reporter=reporter, compiler=compiler),
         facts=built.facts,
+        experts=built.experts,
         environment=environment,
         build_time=summarise(
             "build_time", [elapsed], phase="load", method=f"{device.timing_method}; built once"

@@ -12,10 +12,11 @@ from statistics import fmean, stdev
 from profiler.bench.capture import Capture, capture
 from profiler.bench.graphs import Compiler, compile_errors
 from profiler.bench.output import Reporter
+from profiler.bench.routing import counted
 from profiler.bench.scenarios.base import Bench, Scenario, Stamps
 from profiler.bench.summary import median, summarise
 from profiler.errors import CompileError
-from profiler.types import Metric
+from profiler.types import Metric, RoutingReport
 
 STEADY_UNITS = 5
 STEADY_COV = 0.02
@@ -42,17 +43,30 @@ class Profiled:
     warnings: tuple[str, ...]
 
 
-def correctness(session: Session) -> Metric:
-    """Run the unit for the very first time, then check its numbers; gives the first-call metric."""
+def correctness(session: Session, experts: int | None) -> tuple[Metric, RoutingReport | None]:
+    """Run the unit for the very first time, then check its numbers.
+
+    Gives the first-call metric and, for a model with `experts`, where tokens went.
+    """
     session.reporter.step("correctness", 0, 1)
     now = session.bench.device.now
     start = now()
     _first_unit(session)
     first = now() - start
-    session.scenario.check()
+    routing = _check(session, experts)
     session.reporter.step("correctness", 1, 1)
     method = f"{session.bench.device.timing_method}; one execution"
-    return summarise("first_call", [first], phase="correctness", method=method)
+    return summarise("first_call", [first], phase="correctness", method=method), routing
+
+
+def _check(session: Session, experts: int | None) -> RoutingReport | None:
+    """The scenario's check; tokens per expert are counted where nothing is compiled around them."""
+    if experts is None or session.compiler.active:
+        session.scenario.check()
+        return None
+    with counted(session.bench.model, session.bench.spec.routing, experts) as reports:
+        session.scenario.check()
+    return reports[0]
 
 
 def _first_unit(session: Session) -> None:

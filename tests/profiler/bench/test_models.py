@@ -100,6 +100,11 @@ def test_it_runs_a_pasted_configuration_cut_to_its_first_layers(tmp_path: Path) 
     assert "auto_map" not in result.model.config
 
 
+def test_it_keeps_the_first_attention_layer_of_a_hybrid_model() -> None:
+    with pytest.raises(SpecError, match="layers is 3"):
+        plan_model(small_spec("prefill", model="qwen3-next-small", layers=3))
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
