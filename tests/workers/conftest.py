@@ -14,7 +14,7 @@ from django.db import connections
 from pytest_django import DjangoDbBlocker, Settings
 
 from tests.workers.bench import Bench
-from tests.workers.system import ROOT, TIME_SCALE, System
+from tests.workers.system import ROOT, TIME_SCALE, System, end_strays
 from workers.prepare import prepare
 
 DATABASE = "daybreak.sqlite3"
@@ -92,9 +92,10 @@ def system(var_dir: Path, database: Path) -> Iterator[System]:
 
 
 @pytest.fixture
-def bench(database: Path, var_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench(database: Path, var_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """This process is the worker: runs go through a real supervisor, without broker or keeper."""
     monkeypatch.setenv("VAR_DIR", str(var_dir))
     monkeypatch.setenv("TIME_SCALE", str(TIME_SCALE))
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "dashboard.settings")
-    return Bench(var_dir, monkeypatch)
+    yield Bench(var_dir, monkeypatch)
+    end_strays(var_dir)

@@ -28,6 +28,28 @@ LONG_S = 60.0
 """Upper bound of every wait; reached only when something is broken."""
 
 
+def started_for(var_dir: Path) -> list[processes.Process]:
+    """Living processes, other than ours, that have this folder in their environment."""
+    needle = os.fsencode(var_dir)
+    found = []
+    for entry in Path("/proc").iterdir():
+        process = processes.identify(int(entry.name)) if entry.name.isdigit() else None
+        if process is None or not processes.is_alive(process) or process.pid == os.getpid():
+            continue
+        try:
+            if needle in (entry / "environ").read_bytes():
+                found.append(process)
+        except OSError:  # it has just ended
+            continue
+    return found
+
+
+def end_strays(var_dir: Path) -> None:
+    """A test that failed must not leave a process to the next."""
+    for process in started_for(var_dir):
+        processes.send(process, signal.SIGKILL)
+
+
 def wait_for(what: Callable[[], object], limit_s: float = LONG_S) -> None:
     """Until `what()` is true; fails after `limit_s`."""
     deadline = time.monotonic() + limit_s
@@ -111,6 +133,11 @@ class System:
                 process.wait(20)
             except subprocess.TimeoutExpired:
                 self.kill(process)
+        end_strays(self.var_dir)
+
+    def left_over(self) -> list[processes.Process]:
+        """Living processes that were started for this folder."""
+        return started_for(self.var_dir)
 
     def queue(self, **fields: object) -> Run:
         """Queue one run with its message."""

@@ -64,7 +64,7 @@ def test_it_retries_a_run_whose_worker_was_killed(system: System) -> None:
 
 
 def test_it_retries_after_the_lease_without_the_help_of_a_janitor(system: System) -> None:
-    system.benchmark("slow")
+    system.benchmark("sleep")
     run = system.queue()
     system.start_broker()
     worker = system.start_worker()

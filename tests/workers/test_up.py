@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import os
 import re
 import shutil
 import signal
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.system import System, assert_invariants, wait_for, wait_for_end
+from tests.workers.system import System, assert_invariants, own_marked, wait_for, wait_for_end
 from workers import processes
 from workers.prepare import tables_stamp
 
@@ -55,22 +54,6 @@ def get(port: int, path: str) -> http.client.HTTPResponse:
         connection.close()
 
 
-def left_over(var_dir: Path) -> list[str]:
-    """Command lines of living processes that name the folder in their environment."""
-    needle = f"VAR_DIR={var_dir}".encode()
-    found = []
-    for entry in Path("/proc").iterdir():
-        process = processes.identify(int(entry.name)) if entry.name.isdigit() else None
-        if process is None or not processes.is_alive(process) or process.pid == os.getpid():
-            continue
-        try:
-            if needle in (entry / "environ").read_bytes().split(b"\0"):
-                found.append((entry / "cmdline").read_bytes().decode())
-        except OSError:
-            continue
-    return found
-
-
 def test_it_starts_everything_and_ends_everything(up: System) -> None:
     group, words = start(up)
     port = port_in(words)
@@ -80,7 +63,7 @@ def test_it_starts_everything_and_ends_everything(up: System) -> None:
     assert_invariants(up.var_dir)
     group.send_signal(signal.SIGINT)
     assert group.wait(60) == 0
-    assert left_over(up.var_dir) == []
+    assert up.left_over() == []
     assert {"web.log", "keeper.log", "worker.log", "ingest.log", "broker.log"} <= {
         path.name for path in (up.var_dir / "log").iterdir()
     }
@@ -119,17 +102,9 @@ def test_it_leaves_nothing_when_it_is_killed(up: System) -> None:
     up.benchmark("fork")
     group, _ = start(up)
     run = up.queue()
-    wait_for(lambda: any("fake_bench" in line for line in left_over(up.var_dir)) or bench_of(up))
-    assert run.pk
+    wait_for(lambda: len(own_marked(run)) >= 7)
     up.kill(group)
-    wait_for(lambda: not left_over(up.var_dir) and not bench_of(up), 60)
-
-
-def bench_of(system: System) -> set[processes.Process]:
-    """Processes of the first attempt of the first run."""
-    from workers.job import Spool
-
-    return processes.marked(Spool.of(system.var_dir / "spool", 1, 1).marker)
+    wait_for(lambda: not up.left_over() and not own_marked(run))
 
 
 def test_it_starts_again_what_dies(up: System) -> None:
