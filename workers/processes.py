@@ -8,10 +8,12 @@ the environment that every child inherits.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,17 +114,20 @@ def _markers() -> Iterable[tuple[Process, bytes]]:
 
 def send(process: Process, signal_number: int) -> None:
     """Signal exactly this process; one that has ended is no error."""
-    try:
-        handle = os.pidfd_open(process.pid)
-    except ProcessLookupError:
-        return
-    try:
-        if identify(process.pid) == process:
-            signal.pidfd_send_signal(handle, signal_number)
-    except ProcessLookupError:
-        return
-    finally:
-        os.close(handle)
+    with suppress(ProcessLookupError):
+        try:
+            handle = os.pidfd_open(process.pid)
+        except OSError as error:
+            if error.errno != errno.ENOSYS:
+                raise
+            if identify(process.pid) == process:  # a kernel before 5.3: a small gap stays
+                os.kill(process.pid, signal_number)
+            return
+        try:
+            if identify(process.pid) == process:
+                signal.pidfd_send_signal(handle, signal_number)
+        finally:
+            os.close(handle)
 
 
 def reap() -> dict[int, int]:
@@ -172,16 +177,13 @@ def _wait_gone(
         time.sleep(_POLL_S)
 
 
-def memory_bytes(processes: Iterable[Process], limit_bytes: int) -> int:
-    """What the processes hold together.
+def resident_bytes(members: Iterable[Process]) -> int:
+    """What they hold together, quickly; a page that several share counts once for each."""
+    return sum(_resident_bytes(process.pid) for process in members)
 
-    The cheap sum counts shared pages once per process; only when it is over
-    `limit_bytes` is the exact proportional share read, which is slow.
-    """
-    members = list(processes)
-    cheap = sum(_resident_bytes(process.pid) for process in members)
-    if cheap <= limit_bytes:
-        return cheap
+
+def proportional_bytes(members: Iterable[Process]) -> int:
+    """What they hold together, every page counted once; slow for large processes."""
     return sum(_proportional_bytes(process.pid) for process in members)
 
 

@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 TICK_S = 0.2
 FAMILY_S = 1.0
+EXACT_S = 1.0
 FILE_LIMIT_BYTES = 16 << 30
 RESERVE_BYTES = 1 << 20
 TRACE_FILES = "trace*.json.gz"
@@ -57,6 +58,7 @@ class Supervisor:
         self._family: set[processes.Process] = set()
         self._family_due_s = 0.0
         self._check_due_s = 0.0
+        self._exact_due_s = 0.0
         self._memory_limit = job.memory_bytes or processes.machine_memory_bytes() * 9 // 10
         self._log = Log(spool.folder / LOG_FILE)
         self._heart = Heart(server, (job.run_id, job.fence), job.timing, self._beat)
@@ -166,7 +168,12 @@ class Supervisor:
         if now_s() >= self._family_due_s:
             self._family_due_s = now_s() + FAMILY_S
             self._family = processes.descendants(os.getpid())
-        return processes.memory_bytes(self._family, self._memory_limit) > self._memory_limit
+        if processes.resident_bytes(self._family) <= self._memory_limit:
+            return False
+        if now_s() < self._exact_due_s:  # slow: shared pages must not make it run all the time
+            return False
+        self._exact_due_s = now_s() + EXACT_S
+        return processes.proportional_bytes(self._family) > self._memory_limit
 
     def _pump(self, timeout_s: float = 0.0) -> None:
         """Take output, collect ended children."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import http.client
+import io
 import os
 import signal
 import socket
@@ -16,8 +17,10 @@ import time
 from pathlib import Path
 from types import FrameType
 
+from django.core.exceptions import ImproperlyConfigured
+
 from dashboard import environ
-from profiler.errors import ExitCode, UserError
+from profiler.errors import ExitCode, UserError, printable
 from workers import processes
 from workers.broker import find_program
 from workers.group import Group, Program
@@ -91,7 +94,7 @@ class Up:
                 f"Daybreak already runs in {self._var_dir}",
                 "stop it first, or set VAR_DIR to another folder",
             )
-        if not os.environ.get("BROKER_URL"):
+        if not environ.text("BROKER_URL"):
             find_program()
         port = int(environ.number("PORT", DEFAULT_PORT, low=0, high=65535))
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -116,7 +119,7 @@ class Up:
 
     def _start(self, group: Group, listener: socket.socket) -> None:
         python = sys.executable
-        if not os.environ.get("BROKER_URL"):
+        if not environ.text("BROKER_URL"):
             group.add(Program(name="broker", command=[python, "-m", "workers.broker"], rank=0))
         taken = prepare(self._var_dir)
         if taken:
@@ -197,11 +200,16 @@ def main(arguments: list[str] | None = None) -> int:
     if not 1 <= chosen.workers <= 64:
         parser.error(f"--workers {chosen.workers}: use 1 to 64")
     var_dir = Path(environ.text("VAR_DIR", str(ROOT / "var"))).resolve()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return Up(var_dir, chosen.workers, demo=not chosen.no_demo).run()
     except UserError as error:
         sys.stderr.write(f"{error.line()}\n")
         return int(error.exit_code)
+    except ImproperlyConfigured as error:
+        sys.stderr.write(f"{printable(str(error))}\n")
+        return int(ExitCode.USAGE)
 
 
 if __name__ == "__main__":

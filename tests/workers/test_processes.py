@@ -81,9 +81,9 @@ def test_it_counts_memory_shared_by_a_fork_once(marker: str) -> None:
     child = start(f"import os, time; {hold}; os.fork(); os.fork(); time.sleep(600)", marker)
     wait_for(lambda: len(processes.marked(marker)) == 4)
     family = processes.marked(marker)
-    wait_for(lambda: processes.memory_bytes(family, 0) > 100 << 20)
-    assert processes.memory_bytes(family, 0) < 200 << 20
-    assert processes.memory_bytes(family, 1 << 40) > 350 << 20
+    wait_for(lambda: processes.proportional_bytes(family) > 100 << 20)
+    assert processes.proportional_bytes(family) < 200 << 20
+    assert processes.resident_bytes(family) > 350 << 20
     processes.end_all(lambda: processes.marked(marker), 1, child.poll)
     child.wait()
 

@@ -150,3 +150,11 @@ def test_it_uses_the_broker_that_is_configured(up: System) -> None:
     start(up)
     assert wait_for_end(up.queue()).state == "succeeded", up.logs()
     assert not (up.var_dir / "log" / "broker.log").exists()
+
+
+@pytest.mark.parametrize("port", ["abc", "70000"])
+def test_it_says_that_the_port_is_no_port(up: System, port: str) -> None:
+    up.variables["PORT"] = port
+    assert up.start("manage.py", "up").wait(30) == 64
+    assert f"PORT={port}" in up.logs().replace("'", "")
+    assert "Traceback" not in up.logs()
