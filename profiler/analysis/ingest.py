@@ -14,8 +14,6 @@ from profiler.trace.limits import Limits
 from profiler.trace.read import Reading
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from profiler.analysis.analyse import Analysed, Linked
     from profiler.analysis.collectives import Calls
     from profiler.analysis.ranks import RankInput
@@ -119,14 +117,13 @@ class _Storing:
         self._error: Exception | None = None
 
     def start(self, found: Linked) -> None:
-        """Begin writing what the columns hold now."""
-        table = self._store.events_table(found.trace, found.structure)
-        self._thread = threading.Thread(target=self._run, args=(table,))
+        """Begin writing; the columns must not change from here on (strings may be added)."""
+        self._thread = threading.Thread(target=self._run, args=(found,))
         self._thread.start()
 
-    def _run(self, table: pa.Table) -> None:
+    def _run(self, found: Linked) -> None:
         try:
-            self._store.write_table(table, self._path)
+            self._store.write_events(found.trace, found.structure, self._path)
         except Exception as error:
             self._error = error
 

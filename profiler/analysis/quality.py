@@ -9,10 +9,14 @@ import numpy as np
 from profiler import units
 from profiler.analysis.launches import before_window, graph_work
 from profiler.analysis.report import QualityReport
+from profiler.trace.batch import Bool
+from profiler.trace.clock import Int64
 from profiler.trace.kinds import Kind
 from profiler.trace.link import Structure
 from profiler.trace.model import Trace
 from profiler.trace.vendors import rules
+
+_MOST_PLACES = 1 << 27
 
 
 def quality_report(trace: Trace, structure: Structure) -> QualityReport:
@@ -51,12 +55,23 @@ def _flow_pairs(trace: Trace) -> tuple[int, int]:
     both = one = 0
     for category in np.unique(flows.category).tolist():
         mine = flows.category == category
-        begins = np.unique(flows.id[mine & flows.begin])
-        ends = np.unique(flows.id[mine & ~flows.begin])
-        paired = len(np.intersect1d(begins, ends, assume_unique=True))
+        paired, ends = _paired(flows.id[mine], flows.begin[mine])
         both += paired
-        one += len(begins) + len(ends) - 2 * paired
+        one += ends - 2 * paired
     return both, one
+
+
+def _paired(ids: Int64, begin: Bool) -> tuple[int, int]:
+    """Ids with both ends, and the number of distinct (id, end) pairs."""
+    low, high = int(ids.min()), int(ids.max())
+    if high - low < _MOST_PLACES:
+        starts, ends = np.zeros((2, high - low + 1), np.bool_)
+        starts[ids[begin] - low] = True
+        ends[ids[~begin] - low] = True
+        return int((starts & ends).sum()), int(starts.sum() + ends.sum())
+    begins, finishes = np.unique(ids[begin]), np.unique(ids[~begin])
+    paired = len(np.intersect1d(begins, finishes, assume_unique=True))
+    return paired, len(begins) + len(finishes)
 
 
 def _warnings(trace: Trace, structure: Structure, repaired: Counter[str]) -> list[str]:

@@ -8,6 +8,8 @@ import numpy as np
 
 from profiler.trace.batch import NONE, Int32
 
+_MOST_PLACES = 1 << 22
+
 
 class Strings(dict[object, int]):
     """Text -> code, growing; numbers and bytes count as their text, None is `NONE`."""
@@ -71,9 +73,19 @@ class Tracks:
         pid, tid = self._pids.codes(pids, len(pids)), self._tids.codes(tids, len(tids))
         self._texts[0].extend(self._pids.take())
         self._texts[1].extend(self._tids.take())
-        pairs, inverse = np.unique(pid.astype(np.int64) << 32 | tid, return_inverse=True)
-        codes = [self._code(pair >> 32, pair & 0xFFFFFFFF) for pair in pairs.tolist()]
-        return np.array(codes, np.int32)[inverse] if codes else np.empty(0, np.int32)
+        width = len(self._texts[1])
+        key = pid.astype(np.int64) * width + tid
+        if len(self._texts[0]) * width > _MOST_PLACES:
+            pairs, inverse = np.unique(key, return_inverse=True)
+            codes = [self._code(pair // width, pair % width) for pair in pairs.tolist()]
+            return np.asarray(np.array(codes, np.int32)[inverse])
+        # Few tracks and many events: marking places beats sorting.
+        seen = np.zeros(len(self._texts[0]) * width, np.bool_)
+        seen[key] = True
+        present = np.flatnonzero(seen)
+        code_of = np.empty(len(seen), np.int32)
+        code_of[present] = [self._code(pair // width, pair % width) for pair in present.tolist()]
+        return np.asarray(code_of[key])
 
     def _code(self, pid: int, tid: int) -> int:
         code = self._codes.get((pid, tid))

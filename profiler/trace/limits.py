@@ -25,5 +25,5 @@ class Limits:
     event_bytes: int = 16 * MIB
     name_chars: int = 16_384
     string_bytes: int = GIB
-    block_bytes: int = 8 * MIB
+    block_bytes: int = 4 * MIB
     processes: int | None = None

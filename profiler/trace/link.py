@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from profiler.trace.batch import NONE, Bool
+from profiler.trace.batch import NONE, Bool, Int32
 from profiler.trace.clock import Int64
 from profiler.trace.kinds import Kind
 from profiler.trace.model import Kinds, Trace
@@ -38,8 +38,8 @@ class Structure:
 
     host: Nesting
     ops: Nesting
-    position: Int64
-    op_position: Int64
+    position: Int32
+    op_position: Int32
     launch: Int64
     op: Int64
     rule: Kinds
@@ -80,13 +80,13 @@ def _nest(trace: Trace, kinds: tuple[Kind, ...]) -> Nesting:
     )
 
 
-def _positions(nesting: Nesting, n: int) -> Int64:
-    position = np.full(n, NONE, np.int64)
-    position[nesting.rows] = np.arange(len(nesting.rows))
+def _positions(nesting: Nesting, n: int) -> Int32:
+    position = np.full(n, NONE, np.int32)
+    position[nesting.rows] = np.arange(len(nesting.rows), dtype=np.int32)
     return position
 
 
-def _op_of(launch: Int64, host: Nesting, position: Int64, is_op: Bool) -> Int64:
+def _op_of(launch: Int64, host: Nesting, position: Int32, is_op: Bool) -> Int64:
     """The innermost operator around each launching call; the call itself when it is one."""
     above = nearest(host.parent, is_op) if len(is_op) else host.parent
     op = np.full(len(launch), NONE, np.int64)
@@ -124,7 +124,7 @@ def _by_flow(trace: Trace, launch: Int64, rule: Kinds) -> None:
         launch[at], rule[at] = row, Rule.FLOW
 
 
-def _op_by_flow(trace: Trace, op: Int64, host: Nesting, position: Int64, is_op: Bool) -> None:
+def _op_by_flow(trace: Trace, op: Int64, host: Nesting, position: Int32, is_op: Bool) -> None:
     """Operators of work whose launch runs in a process or thread of its own (Ascend)."""
     loose = np.flatnonzero(op == NONE)
     sources = np.full(len(op), NONE, np.int64)

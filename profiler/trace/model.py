@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ class Track:
     thread: str
 
 
-@dataclass(slots=True)
+@dataclass
 class Events:
     """Complete events, one entry each; times in ns, codes index `Trace.strings`/`tracks`."""
 
@@ -43,7 +44,7 @@ class Events:
     def __len__(self) -> int:
         return len(self.ts)
 
-    @property
+    @cached_property
     def end(self) -> Int64:
         """End of each event, ns."""
         return self.ts + self.dur
@@ -56,7 +57,7 @@ class Events:
         return out
 
 
-@dataclass(slots=True)
+@dataclass
 class DeviceWork:
     """Rows of `Events` that occupy a device stream, by start time.
 
@@ -71,7 +72,7 @@ class DeviceWork:
     ts: Int64
     dur: Int64
 
-    @property
+    @cached_property
     def end(self) -> Int64:
         """End of each piece of device work, ns."""
         return self.ts + self.dur

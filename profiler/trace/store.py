@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 
 from profiler.errors import TraceError
 from profiler.trace.batch import NONE, Int32
-from profiler.trace.clock import Int64
 from profiler.trace.kinds import Kind
 from profiler.trace.link import Structure
 from profiler.trace.model import Kinds, Trace
@@ -22,44 +21,33 @@ if TYPE_CHECKING:
     Column = pa.Array[pa.Scalar[pa.DataType]]
 
 STORE_SCHEMA = 1
-_ROW_GROUP = 1 << 17
+_ROW_GROUP = 1 << 16
 _DICTIONARY = ("kind", "category", "name", "track", "device", "stream")
 _COLUMNS = ("ts_ns", "dur_ns", "kind", "category", "name", "track")
 
 
 def write_events(trace: Trace, structure: Structure, path: Path) -> None:
-    """Store the events of a trace; see `events_table`."""
-    write_table(events_table(trace, structure), path)
-
-
-def events_table(trace: Trace, structure: Structure) -> pa.Table:
-    """All complete events but python frames, which live on in the call tree.
+    """Store all complete events but python frames, which live on in the call tree.
 
     Columns: ts_ns (from the first event), dur_ns, self_ns (host operators),
     kind, category, name, track, device, stream, correlation, launch and
-    operator (row numbers of this table, -1 for none), sorted by ts_ns.
+    operator (row numbers of the file, -1 for none), sorted by ts_ns, in row
+    groups, so that a time window reads few of them.
     """
-    events = trace.events
-    rows = np.flatnonzero(events.kind != Kind.PYTHON)
-    rows = rows[np.argsort(events.ts[rows], kind="stable")]
-    tracks = [f"{t.pid}\t{t.tid}\t{t.process}\t{t.thread}" for t in trace.tracks]
-    metadata = {
-        "daybreak.schema": str(STORE_SCHEMA),
-        "daybreak.sha256": trace.sha256,
-        "daybreak.start_ns": str(trace.start_ns),
-        "daybreak.tracks": "\n".join(tracks),
-    }
-    return pa.table(_columns(trace, structure, rows)).replace_schema_metadata(metadata)
+    rows = _Rows(trace, structure)
+    table = rows.table(0, _ROW_GROUP)
+    with _writer(table.schema, path) as writer:
+        writer.write_table(table)
+        for low in range(_ROW_GROUP, len(rows.order), _ROW_GROUP):
+            writer.write_table(rows.table(low, low + _ROW_GROUP))
 
 
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write in row groups, so that a time window reads few of them."""
-    pq.write_table(
-        table,
+def _writer(schema: pa.Schema, path: Path) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
         path,
+        schema,
         compression="zstd",
         compression_level=1,
-        row_group_size=_ROW_GROUP,
         # The stubs know only the boolean form.
         use_dictionary=list(_DICTIONARY),  # type: ignore[arg-type]
         write_statistics=["ts_ns", "kind"],
@@ -83,32 +71,53 @@ def read_events(
         raise TraceError(f"event store {path} cannot be read: {error}", "ingest again") from None
 
 
-def _columns(trace: Trace, structure: Structure, rows: Int64) -> dict[str, Column]:
-    events = trace.events
-    place = np.full(len(events) + 1, NONE, np.int32)
-    place[rows] = np.arange(len(rows), dtype=np.int32)
-    self_ns = np.zeros(len(events), np.int64)
-    self_ns[structure.ops.rows] = structure.ops.self_ns
-    device = np.full(len(events), NONE, np.int32)
-    stream, launch, op = device.copy(), device.copy(), device.copy()
-    device[trace.device.rows] = trace.device.device
-    stream[trace.device.rows] = trace.device.stream
-    launch[trace.device.rows] = place[structure.launch]
-    op[trace.device.rows] = place[structure.op]
-    return {
-        "ts_ns": pa.array(events.ts[rows] - trace.start_ns),
-        "dur_ns": pa.array(events.dur[rows]),
-        "self_ns": pa.array(self_ns[rows]),
-        "kind": _kinds(events.kind[rows]),
-        "category": _texts(events.category[rows], trace.strings),
-        "name": _texts(events.name[rows], trace.strings),
-        "track": pa.array(events.track[rows]),
-        "device": _texts(device[rows], trace.strings),
-        "stream": _texts(stream[rows], trace.strings),
-        "correlation": pa.array(events.correlation[rows]),
-        "launch": pa.array(launch[rows]),
-        "operator": pa.array(op[rows]),
-    }
+class _Rows:
+    """The stored events in order, made into tables one stretch at a time."""
+
+    def __init__(self, trace: Trace, structure: Structure) -> None:
+        events = trace.events
+        self._trace = trace
+        self._structure = structure
+        kept = np.flatnonzero(events.kind != Kind.PYTHON)
+        self.order = kept[np.argsort(events.ts[kept], kind="stable")].astype(np.int32)
+        self._place = np.full(len(events) + 1, NONE, np.int32)
+        self._place[self.order] = np.arange(len(self.order), dtype=np.int32)
+        # Index -1 finds the NONE that is appended.
+        self._device_at = np.full(len(events), NONE, np.int32)
+        self._device_at[trace.device.rows] = np.arange(len(trace.device.rows), dtype=np.int32)
+        self._device = np.append(trace.device.device, np.int32(NONE))
+        self._stream = np.append(trace.device.stream, np.int32(NONE))
+        self._launch = np.append(self._place[structure.launch], np.int32(NONE))
+        self._op = np.append(self._place[structure.op], np.int32(NONE))
+        self._self_ns = np.append(structure.ops.self_ns, 0)
+        tracks = [f"{t.pid}\t{t.tid}\t{t.process}\t{t.thread}" for t in trace.tracks]
+        self._metadata = {
+            "daybreak.schema": str(STORE_SCHEMA),
+            "daybreak.sha256": trace.sha256,
+            "daybreak.start_ns": str(trace.start_ns),
+            "daybreak.tracks": "\n".join(tracks),
+        }
+
+    def table(self, low: int, high: int) -> pa.Table:
+        """The stored events from number `low` up to `high`."""
+        events, strings = self._trace.events, self._trace.strings
+        rows = self.order[low:high]
+        at = self._device_at[rows]
+        columns = {
+            "ts_ns": pa.array(events.ts[rows] - self._trace.start_ns),
+            "dur_ns": pa.array(events.dur[rows]),
+            "self_ns": pa.array(self._self_ns[self._structure.op_position[rows]]),
+            "kind": _kinds(events.kind[rows]),
+            "category": _texts(events.category[rows], strings),
+            "name": _texts(events.name[rows], strings),
+            "track": pa.array(events.track[rows]),
+            "device": _texts(self._device[at], strings),
+            "stream": _texts(self._stream[at], strings),
+            "correlation": pa.array(events.correlation[rows]),
+            "launch": pa.array(self._launch[at]),
+            "operator": pa.array(self._op[at]),
+        }
+        return pa.table(columns).replace_schema_metadata(self._metadata)
 
 
 def _kinds(kinds: Kinds) -> Column:
