@@ -12,6 +12,7 @@ from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Dialog,
     Page,
     Request,
     Response,
@@ -96,6 +97,11 @@ def _guard(context: BrowserContext, problems: list[str]) -> None:
         if "ERR_ABORTED" not in (request.failure or ""):
             problems.append(f"failed: {request.url}")
 
+    def on_dialog(dialog: Dialog) -> None:
+        problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    context.on("dialog", on_dialog)
     context.on("console", on_console)
     context.on("response", on_response)
     context.on("requestfailed", on_failed)

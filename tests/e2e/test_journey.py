@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -118,6 +119,43 @@ def test_it_cancels_a_running_run(page: Page) -> None:
     expect(page.locator(".note")).to_contain_text("Cancel")
     run_ends(page, "Cancelled")
     expect(page.locator(".answer.bad")).to_contain_text("Cancelled")
+
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    '"><svg/onload=alert(2)>',
+    "</script><script>alert(3)</script>",
+    "\u202etxt.<b>bold</b>",
+    "=cmd|' /C calc'!A0",
+)
+
+
+def hostile_trace(folder: Path) -> Path:
+    """A trace whose every name tries to be markup."""
+    calls = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 100 * at, "dur": 90}
+        for at, name in enumerate(HOSTILE)
+    ]
+    file = folder / "<img src=x onerror=alert(4)>.json"
+    file.write_text(json.dumps({"traceEvents": calls}))
+    return file
+
+
+def test_it_shows_hostile_names_as_text(page: Page, tmp_path: Path) -> None:
+    foreign: list[str] = []
+    page.on("request", lambda r: foreign.append(r.url) if "127.0.0.1" not in r.url else None)
+    page.goto("/traces/upload/")
+    page.get_by_label("Trace file").set_input_files(hostile_trace(tmp_path))
+    page.get_by_role("button", name="Upload").click()
+    expect(page.locator("#operators")).to_be_visible(timeout=RUN_LIMIT_MS)
+    for name in HOSTILE[:3]:
+        expect(page.get_by_role("rowheader", name=name, exact=True)).to_be_visible()
+    page.locator("#flame").scroll_into_view_if_needed()
+    viewer = page.frame_locator("iframe.viewer")
+    viewer.get_by_text("Sandwich").click(timeout=60_000)
+    expect(viewer.get_by_role("cell").filter(has_text=HOSTILE[0])).to_be_visible(timeout=60_000)
+    assert page.locator("main img, main svg[onload], main script:not([type])").count() == 0
+    assert not [url for url in foreign if not url.startswith(("data:", "blob:"))]
 
 
 def test_it_says_what_is_wrong_with_an_upload(page: Page, tmp_path: Path) -> None:
