@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,14 @@ def test_it_shows_hostile_messages_as_text(viewer_client: Client) -> None:
     assert "<b>w</b>" not in page
     assert "\u202e" not in page
     assert "\\x1b" in page
+
+
+def test_it_links_to_words_that_the_glossary_has(viewer_client: Client) -> None:
+    glossary = page_of(viewer_client, "/glossary/")
+    pages = [page_of(viewer_client, at(run)) for run in (failed(), measured("decode", ttft=1.0))]
+    anchors = {anchor for page in pages for anchor in re.findall(r"/glossary/#([\w-]+)", page)}
+    assert {"failure-crashed", "metric-ttft"} <= anchors
+    assert all(f'id="{anchor}"' in glossary for anchor in anchors)
 
 
 # While it waits and runs
