@@ -15,6 +15,7 @@ import msgspec
 
 from profiler import spec as specs
 from profiler import units
+from profiler.bench.launch import launch, needs_launch
 from profiler.bench.output import Reporter, prepare, write_failure
 from profiler.errors import ExitCode, UserError, printable
 from profiler.types import Calibration, Environment, Failure
@@ -45,6 +46,8 @@ def run_command(options: argparse.Namespace) -> int:
     prepare(out)
     try:
         spec = specs.check_model(specs.load(options.spec))
+        if needs_launch(spec):
+            return launch(spec, options.spec, out)
         from profiler.bench import harness
 
         with own_stdout() as stream:

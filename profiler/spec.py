@@ -25,6 +25,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "threads": (1, 1024),
     "layers": (1, 1000),
     "warmup_max": (1, 10_000),
+    "ranks": (1, 64),
 }
 """Allowed range of each whole-number field, both ends included."""
 
@@ -96,6 +97,17 @@ def check(spec: RunSpec) -> RunSpec:
     if spec.warmup_max is not None and spec.warmup_max < spec.warmup:
         raise SpecError(
             f"spec.warmup_max is {spec.warmup_max}", f"allowed: at least warmup, {spec.warmup}"
+        )
+    if (spec.ranks > 1) != (spec.parallel != "none"):
+        raise SpecError(
+            f"spec.ranks is {spec.ranks} and spec.parallel is {spec.parallel!r}",
+            "several ranks need parallel data or fsdp, one rank needs none",
+        )
+    if spec.ranks > 1 and (spec.scenario != "training" or spec.compile != EAGER):
+        raise SpecError(f"spec.ranks is {spec.ranks}", "several ranks work for eager training only")
+    if spec.ranks > 1 and spec.warmup_max is not None:
+        raise SpecError(
+            f"spec.warmup_max is {spec.warmup_max}", "several ranks warm up a fixed number of units"
         )
     tokens = spec.batch * sequence_tokens(spec)
     if tokens > TOKENS_LIMIT:

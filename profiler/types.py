@@ -14,6 +14,7 @@ Phase = Literal["load", "correctness", "warmup", "timed", "memory", "profiled"]
 
 ProfileOption = Literal["shapes", "flops", "memory", "stacks", "modules"]
 
+Parallel = Literal["none", "data", "fsdp"]
 Attention = Literal["auto", "sdpa", "eager", "flex_attention", "flash_attention_2"]
 Routing = Literal["model", "uniform", "skewed"]
 
@@ -48,6 +49,9 @@ class RunSpec:
     `attention` is transformers' implementation, `auto` its own choice.
     `routing` replaces the experts a mixture of experts chooses: `uniform` deals
     tokens in turn, `skewed` draws them by Zipf's law.
+
+    With `ranks` above 1 that many processes train together, each on `batch`
+    sequences of its own: `data` copies the model, `fsdp` shards it.
     """
 
     model: str
@@ -74,6 +78,8 @@ class RunSpec:
     profile: tuple[ProfileOption, ...] = ("shapes", "modules")
     attention: Attention = "auto"
     routing: Routing = "model"
+    ranks: int = 1
+    parallel: Parallel = "none"
     schema: int = SCHEMA
 
 
@@ -222,7 +228,11 @@ class RoutingReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """`result.json`: everything one run measured."""
+    """`result.json`: everything one run measured.
+
+    With several ranks times are those of the slowest rank in each iteration;
+    `rank_step_ns` holds every rank's own median.
+    """
 
     spec: RunSpec
     spec_hash: str
@@ -235,6 +245,7 @@ class Result:
     contamination: Contamination | None = None
     graphs: GraphReport | None = None
     routing: RoutingReport | None = None
+    rank_step_ns: tuple[float, ...] = ()
     schema: int = SCHEMA
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy
 import torch
@@ -35,8 +35,11 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def build(plan: Plan, spec: RunSpec, device: Device) -> Built:
-    """The model of `plan` on `device`, and prompts of random tokens; the same for the same seed."""
+def build(plan: Plan, spec: RunSpec, device: Device, *, rank: int = 0) -> Built:
+    """The model of `plan` on `device` and prompts of random tokens, the same for the same seed.
+
+    Every rank gets the same weights and prompts of its own.
+    """
     seed_everything(spec.seed)
     model = plan.create(device.torch).eval()
     routing = routing_of(plan.config.get_text_config())
@@ -49,7 +52,7 @@ def build(plan: Plan, spec: RunSpec, device: Device) -> Built:
             seed=spec.seed,
         )
     vocabulary = int(plan.config.get_text_config().vocab_size)
-    inputs = make_inputs(plan, spec, device)
+    inputs = make_inputs(plan, replace(spec, seed=spec.seed + rank), device)
     return Built(
         model=model,
         inputs=inputs.tensors,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import resource
 import time
@@ -52,11 +53,15 @@ class Watch:
         yield
         self._after = self._look(self._device)
 
-    def seen(self) -> Contamination:
-        """The comparison; shares are of the CPUs of the machine over the wall time."""
+    def seen(self, *, alone: bool = True) -> Contamination:
+        """The comparison; shares are of the CPUs of the machine over the wall time.
+
+        Not `alone`, the run's other ranks cannot be told from strangers, so their share is None.
+        """
         assert self._before is not None
         assert self._after is not None
-        return compare(self._before, self._after, cpus=psutil.cpu_count() or usable_cpus())
+        found = compare(self._before, self._after, cpus=psutil.cpu_count() or usable_cpus())
+        return found if alone else dataclasses.replace(found, other_cpu_share=None)
 
 
 def snapshot(device: Device) -> Snapshot:

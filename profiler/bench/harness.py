@@ -22,10 +22,20 @@ from profiler.bench.graphs import Compiler
 from profiler.bench.graphs import compiler as compiler_of
 from profiler.bench.output import ENVIRONMENT, RESULT, TRACE, Reporter, Staging, staging
 from profiler.bench.passes import Session
+from profiler.bench.ranks import Ranks, joined
 from profiler.bench.scenarios import REGISTRY
 from profiler.bench.scenarios.base import Bench
 from profiler.bench.summary import summarise
 from profiler.types import Environment, Metric, ModelFacts, Result, RunSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """What belongs to this process: its place among the ranks, its reports and its clock."""
+
+    ranks: Ranks
+    reporter: Reporter
+    clock: Clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +56,24 @@ def run(spec: RunSpec, out: Path, *, reporter: Reporter, clock: Clock = perf_cou
     leaves no output behind then; `clock` gives nanoseconds.
     """
     specs.check_model(specs.check(spec))
-    with staging(out) as stage, classified(spec.device), compiler_of(spec.compile) as compiler:
-        loaded = _load(spec, reporter, compiler=compiler, clock=clock)
-        result = _measure(loaded, stage)
-        stage.write(ENVIRONMENT, loaded.environment)
-        stage.write(RESULT, result)
-        stage.publish()
+    with (
+        staging(out) as stage,
+        classified(spec.device),
+        joined(spec) as ranks,
+        compiler_of(spec.compile) as compiler,
+    ):
+        own = Own(ranks=ranks, reporter=reporter if ranks.leads else Reporter(None), clock=clock)
+        loaded = _load(spec, compiler, own)
+        result = _measure(loaded, stage, ranks)
+        if ranks.leads:
+            stage.write(ENVIRONMENT, loaded.environment)
+            stage.write(RESULT, result)
+        else:
+            stage.publish()
+        # The others' traces are in place before the result says that the run is complete.
+        ranks.barrier()
+        if ranks.leads:
+            stage.publish()
     return result
 
 
@@ -62,18 +84,20 @@ def set_threads(threads: int | None) -> int:
     return count
 
 
-def _measure(loaded: Loaded, stage: Staging) -> Result:
+def _measure(loaded: Loaded, stage: Staging, ranks: Ranks) -> Result:
     session = loaded.session
     spec = session.bench.spec
     first_call, routing = passes.correctness(session, loaded.experts)
     unsteady = passes.warm_up(session)
     watch = Watch(session.bench.device)
+    ranks.barrier()
     with watch.over():
-        units = passes.timed(session)
+        own_units = passes.timed(session)
+    units, rank_step_ns = ranks.slowest(own_units)
     timed = session.scenario.metrics(units)
     memory, warnings = passes.memory(session)
-    profiled = passes.profiled(session, units, stage.path(TRACE))
-    seen = watch.seen()
+    profiled = passes.profiled(session, units, stage.path(ranks.suffix(TRACE)))
+    seen = watch.seen(alone=ranks.count == 1)
     return Result(
         spec=spec,
         spec_hash=specs.spec_hash(spec),
@@ -92,22 +116,24 @@ def _measure(loaded: Loaded, stage: Staging) -> Result:
         contamination=seen,
         graphs=session.compiler.report(),
         routing=routing,
+        rank_step_ns=rank_step_ns,
     )
 
 
-def _load(spec: RunSpec, reporter: Reporter, *, compiler: Compiler, clock: Clock) -> Loaded:
+def _load(spec: RunSpec, compiler: Compiler, own: Own) -> Loaded:
+    ranks, reporter = own.ranks, own.reporter
     reporter.step("load", 0, 1, f"{spec.model} {spec.scenario} on {spec.device}")
-    set_threads(spec.threads)
-    device = Device(spec.device, clock)
+    set_threads(spec.threads or max(1, usable_cpus() // ranks.count))
+    device = Device(ranks.device(spec.device), own.clock)
     seed_everything(spec.seed)
     plan = plan_model(spec)
     require_fit(plan, spec, device)
     start = device.now()
-    built = build(plan, spec, device)
+    built = build(plan, spec, device, rank=ranks.rank)
     elapsed = device.now() - start
     bench = Bench(
         spec=spec,
-        model=built.model,
+        model=ranks.wrap(built.model, spec.parallel),
         inputs=built.inputs,
         vocabulary=built.vocabulary,
         device=device,

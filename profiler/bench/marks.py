@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 from torch.autograd.profiler import record_function
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.hooks import RemovableHandle
 
 
@@ -24,7 +25,9 @@ def module_marks(model: torch.nn.Module) -> Iterator[None]:
     open_spans: list[record_function] = []
     handles: list[RemovableHandle] = []
     try:
-        for path, module in model.named_modules():
+        # What data parallel wraps keeps the paths it has without the wrapper.
+        inner = model.module if isinstance(model, DistributedDataParallel) else model
+        for path, module in inner.named_modules():
             name = f"module: {path or type(module).__name__}"
             before, after = _hooks(name, open_spans)
             handles.append(module.register_forward_pre_hook(before, prepend=True))

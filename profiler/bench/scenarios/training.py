@@ -83,7 +83,8 @@ class Training:
             )
             for i, name in enumerate(parts)
         ]
-        per_step = {"training_rate": spec.batch * spec.prompt_tokens, "sample_rate": spec.batch}
+        samples = spec.batch * spec.ranks
+        per_step = {"training_rate": samples * spec.prompt_tokens, "sample_rate": samples}
         rates = [
             summarise(
                 name,
