@@ -30,11 +30,15 @@ def scaled(value: float | None, scale: Sequence[tuple[float, str]], suffix: str 
     """`value` in the largest unit of `scale` that keeps it at or above one."""
     if value is None or not math.isfinite(value):
         return MISSING
-    rounded = abs(float(f"{value:.2e}"))
-    factor, unit = next(((f, u) for f, u in scale if rounded >= f), scale[-1])
+    # Picked by the value as it will read: 999.96 µs is 1.00 ms, 1,024 B is 1.00 KiB.
+    factor, unit = next(((f, u) for f, u in scale if _reads_as_one(value / f)), scale[-1])
     whole = factor == 1 and float(value).is_integer()
     shown = f"{int(value):,}" if whole else significant(value / factor)
     return f"{shown} {unit}{suffix}".rstrip()
+
+
+def _reads_as_one(value: float) -> bool:
+    return abs(float(f"{value:.2e}")) >= 1
 
 
 def duration(ns: float | None) -> str:
