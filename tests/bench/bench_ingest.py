@@ -10,12 +10,15 @@ and 1 GB in at most 5.5 times the time of 200 MB.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import json
 import re
+import resource
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +65,6 @@ def source_trace() -> dict[str, object]:
 def template(event: dict[str, object]) -> tuple[str, list[str]]:
     """The event as text with %s for what differs per tile, and the keys of those places."""
     marked = dict(event)
-    keys = []
     for key in ("ts", "id"):
         if isinstance(marked.get(key), int | float):
             marked[key] = f"@{key}@"
@@ -72,8 +74,7 @@ def template(event: dict[str, object]) -> tuple[str, list[str]]:
     if str(event.get("name", "")).startswith("ProfilerStep#"):
         marked["name"] = "ProfilerStep#@step@"
     text = json.dumps(marked, indent=2).replace("%", "%%")
-    for found in re.finditer(r'"@([^@"]+)@"|@(step)@', text):
-        keys.append(found.group(1) or found.group(2))
+    keys = [a or b for a, b in re.findall(r'"@([^@"]+)@"|@(step)@', text)]
     return re.sub(r'"@[^@"]+@"|@step@', "%s", text), keys
 
 
@@ -133,16 +134,38 @@ print(time.perf_counter() - start)
 """
 
 INGEST = """
-import resource, sys, time
+import sys, time
 from pathlib import Path
 start = time.perf_counter()
 from profiler.analysis.ingest import ingest
-report = ingest([Path(sys.argv[1])], Path(sys.argv[2]))
-took = time.perf_counter() - start
-own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-print(took, (own + children) * 1024 / 1e6)
+ingest([Path(sys.argv[1])], Path(sys.argv[2]))
+print(time.perf_counter() - start)
 """
+
+
+def ingest_child(path: Path, out: Path) -> tuple[float, float]:
+    """Seconds of one ingest in a fresh process, and the most memory it and its helpers held."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", INGEST, str(path), str(out)], cwd=ROOT, stdout=subprocess.PIPE
+    )
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, tree_rss(process.pid))
+        time.sleep(0.03)
+    assert process.returncode == 0, "ingest failed"
+    assert process.stdout is not None
+    return float(process.stdout.read()), peak / 1e6
+
+
+def tree_rss(pid: int) -> int:
+    """Resident bytes of a process and its children now, from /proc."""
+    total = 0
+    with contextlib.suppress(OSError):
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for one in [str(pid), *children]:
+            pages = int(Path(f"/proc/{one}/statm").read_text().split()[1])
+            total += pages * resource.getpagesize()
+    return total
 
 
 def measure(size: Size, folder: Path, repeats: int) -> Row:
@@ -152,7 +175,7 @@ def measure(size: Size, folder: Path, repeats: int) -> Row:
     loads, ingests, rss = [], [], []
     for _ in range(repeats):
         loads.append(run_child(JSON_LOAD, str(path))[0])
-        took, peak = run_child(INGEST, str(path), str(folder / "out"))
+        took, peak = ingest_child(path, folder / "out")
         ingests.append(took)
         rss.append(peak)
     megabytes = path.stat().st_size / MB
