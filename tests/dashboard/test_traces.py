@@ -79,7 +79,7 @@ def test_it_refuses_an_announced_size_before_reading(
     settings.UPLOAD_LIMIT_BYTES = 1024
     response = operator_client.post("/traces/upload/", {"file": io.BytesIO(b"{" * 200_000)})
     assert response.status_code == 413
-    assert "larger than 1,024 B" in response.content.decode()
+    assert "larger than 1.00 KiB" in response.content.decode()
     assert not Trace.objects.exists()
 
 

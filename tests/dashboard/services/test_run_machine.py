@@ -219,7 +219,7 @@ def test_it_ends_every_run_exactly_once(store_root: Path, tmp_path: Path) -> Non
     run_state_machine_as_test(
         RunMachine,
         settings=hypothesis_settings(
-            max_examples=60,
+            max_examples=40,
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),
