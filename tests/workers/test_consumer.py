@@ -11,7 +11,7 @@ from tests.workers.system import System, runs_rung, wait_for, wait_for_end
 
 pytestmark = pytest.mark.fault
 
-SILENCE_S = 3.0
+SILENCE_S = 2.5
 WORKER = f"""
 import sys
 import workers.worker as worker

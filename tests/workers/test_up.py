@@ -14,6 +14,7 @@ import pytest
 
 from tests.workers.system import System, assert_invariants, own_marked, wait_for, wait_for_end
 from workers import processes
+from workers.job import FileLock
 from workers.prepare import tables_stamp
 
 pytestmark = pytest.mark.fault
@@ -69,15 +70,6 @@ def test_it_starts_everything_and_ends_everything(up: System) -> None:
     }
 
 
-def test_it_prints_a_link_that_signs_in_once(up: System) -> None:
-    _, words = start(up)
-    found = re.search(r"http://127\.0\.0\.1:\d+(/sign-in/link/[^/\s]+/)", words)
-    assert found is not None
-    port = port_in(words)
-    assert get(port, found[1]).status in (200, 302)
-    assert found[1] not in "".join(path.read_text() for path in (up.var_dir / "log").iterdir())
-
-
 def test_it_prepares_only_what_changed(up: System) -> None:
     group, words = start(up)
     assert "prepared" not in words
@@ -88,12 +80,16 @@ def test_it_prepares_only_what_changed(up: System) -> None:
     assert "prepared: migrate\n" in words
 
 
-def test_it_makes_tables_and_static_files_on_the_first_start(var_dir: Path) -> None:
+def test_it_makes_what_is_missing_and_prints_a_link_on_the_first_start(var_dir: Path) -> None:
     system = System(var_dir, {"PORT": "0"})
     try:
         _, words = start(system)
         assert "prepared: migrate, collectstatic" in words
         assert (var_dir / "static" / "staticfiles.json").is_file()
+        link = re.search(r"http://127\.0\.0\.1:\d+(/sign-in/link/[^/\s]+/)", words)
+        assert link is not None
+        assert get(port_in(words), link[1]).status in (200, 302)
+        assert link[1] not in "".join(p.read_text() for p in (var_dir / "log").iterdir())
     finally:
         system.stop()
 
@@ -126,9 +122,10 @@ def is_up(port: int) -> bool:
 
 
 def test_it_refuses_to_run_twice_in_one_folder(up: System) -> None:
-    start(up)
-    second = up.start("manage.py", "up", "--no-demo")
-    assert second.wait(30) == 65
+    other = FileLock(up.var_dir / "up.lock")
+    assert other.take()
+    assert up.start("manage.py", "up", "--no-demo").wait(30) == 65
+    other.release()
     assert "Daybreak already runs in" in up.logs()
 
 
