@@ -75,21 +75,11 @@ def load(path: Path) -> RunSpec:
 
 def check(spec: RunSpec) -> RunSpec:
     """`spec` itself when every field can work, else `SpecError`."""
-    if spec.schema != SCHEMA:
-        raise SpecError(f"spec.schema is {spec.schema}", f"this version reads schema {SCHEMA}")
-    if not _MODEL.fullmatch(spec.model):
-        raise SpecError(f"spec.model {spec.model!r} is no model name", "see the list of models")
-    if not _DEVICE.fullmatch(spec.device):
-        raise SpecError(f"spec.device {spec.device!r} is no device", "for example cpu or cuda:0")
+    _check_names(spec)
     for name, (low, high) in LIMITS.items():
         value = cast("int | None", getattr(spec, name))
         if value is not None and not low <= value <= high:
             raise SpecError(f"spec.{name} is {value}", f"allowed: {low} to {high}")
-    if spec.compile not in (EAGER, *INDUCTOR_MODES) and not _BACKEND.fullmatch(spec.compile):
-        raise SpecError(
-            f"spec.compile is {spec.compile!r}",
-            f"allowed: {', '.join((EAGER, *INDUCTOR_MODES))} or {BACKEND_PREFIX}NAME",
-        )
     for name in ("peak_flops", "peak_bandwidth"):
         peak = cast("float | None", getattr(spec, name))
         if peak is not None and not 0 < peak < 1e21:
@@ -98,6 +88,26 @@ def check(spec: RunSpec) -> RunSpec:
         raise SpecError(
             f"spec.warmup_max is {spec.warmup_max}", f"allowed: at least warmup, {spec.warmup}"
         )
+    _check_ranks(spec)
+    _check_amounts(spec)
+    return spec
+
+
+def _check_names(spec: RunSpec) -> None:
+    if spec.schema != SCHEMA:
+        raise SpecError(f"spec.schema is {spec.schema}", f"this version reads schema {SCHEMA}")
+    if not _MODEL.fullmatch(spec.model):
+        raise SpecError(f"spec.model {spec.model!r} is no model name", "see the list of models")
+    if not _DEVICE.fullmatch(spec.device):
+        raise SpecError(f"spec.device {spec.device!r} is no device", "for example cpu or cuda:0")
+    if spec.compile not in (EAGER, *INDUCTOR_MODES) and not _BACKEND.fullmatch(spec.compile):
+        raise SpecError(
+            f"spec.compile is {spec.compile!r}",
+            f"allowed: {', '.join((EAGER, *INDUCTOR_MODES))} or {BACKEND_PREFIX}NAME",
+        )
+
+
+def _check_ranks(spec: RunSpec) -> None:
     if (spec.ranks > 1) != (spec.parallel != "none"):
         raise SpecError(
             f"spec.ranks is {spec.ranks} and spec.parallel is {spec.parallel!r}",
@@ -109,6 +119,9 @@ def check(spec: RunSpec) -> RunSpec:
         raise SpecError(
             f"spec.warmup_max is {spec.warmup_max}", "several ranks warm up a fixed number of units"
         )
+
+
+def _check_amounts(spec: RunSpec) -> None:
     tokens = spec.batch * sequence_tokens(spec)
     if tokens > TOKENS_LIMIT:
         raise SpecError(
@@ -120,7 +133,6 @@ def check(spec: RunSpec) -> RunSpec:
             f"iterations x output_tokens is {samples:,} samples",
             f"allowed: up to {SAMPLES_LIMIT:,}; every sample is kept",
         )
-    return spec
 
 
 def check_model(spec: RunSpec) -> RunSpec:
