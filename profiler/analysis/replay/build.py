@@ -184,15 +184,24 @@ class _Builder:
         key = self._track * width + self._time - base
         node = np.searchsorted(key, parts.track * width + parts.ts - base, side="right") - 1
         ns = parts.dur.copy()
-        waiting = {one.row: self._own_cost(one) for one in self._blocked if one.waited}
-        owner_row = np.where(parts.owner >= 0, self._structure.host.rows[parts.owner], NONE)
-        for at in np.flatnonzero(np.isin(owner_row, list(waiting))).tolist():
-            left = waiting[int(owner_row[at])]
-            ns[at] = min(int(ns[at]), left)
-            waiting[int(owner_row[at])] = left - int(ns[at])
+        begins = parts.track * width + parts.ts - base
+        for one in self._blocked:
+            if one.waited:
+                self._shorten(one, begins, width, base, ns)
         for burst in self._threads:
             self._give_way(burst, ns)
         return ns, node
+
+    def _shorten(self, one: Blocked, begins: Int64, width: int, base: int, ns: Int64) -> None:
+        """Of a call that waited only its own cost counts as host time, at its beginning."""
+        events = self._trace.events
+        track = int(events.track[one.row]) * width - base
+        until = track + int(events.end[one.row])
+        low, high = np.searchsorted(begins, [track + int(events.ts[one.row]), until]).tolist()
+        left = self._own_cost(one)
+        for at in range(low, high):
+            ns[at] = min(int(ns[at]), left)
+            left -= int(ns[at])
 
     def _own_cost(self, one: Blocked) -> int:
         """What the call would take with nothing to wait for; at most 10 µs."""

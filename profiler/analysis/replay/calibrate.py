@@ -11,6 +11,9 @@ from profiler.trace.clock import Int64
 _CAPS_NS = {EdgeKind.LAUNCH: 10_000, EdgeKind.STREAM: 5_000, EdgeKind.BLOCKING: 20_000}
 """Longer than this is waiting for something unknown, not the cost of the step itself."""
 
+_USUAL_NS = {EdgeKind.LAUNCH: 4_000, EdgeKind.STREAM: 1_000, EdgeKind.BLOCKING: 2_000}
+"""What these take on common accelerators, for traces in which none of a kind ever decided."""
+
 
 def nominal_lags(kind: npt.NDArray[np.int8], source: Int64, target: Int64, room: Int64) -> Int64:
     """What each edge takes when it is the one that holds its target up; 0 for other kinds.
@@ -29,10 +32,7 @@ def nominal_lags(kind: npt.NDArray[np.int8], source: Int64, target: Int64, room:
     for one, cap in _CAPS_NS.items():
         mine = (kind == one) & stands
         chosen = mine & deciding & (room <= cap)
-        if not chosen.any():
-            chosen = mine & (room <= cap)
-        if chosen.any():
-            lag[mine] = int(np.percentile(room[chosen], 10))
+        lag[mine] = int(np.percentile(room[chosen], 10)) if chosen.any() else _USUAL_NS[one]
     return lag
 
 

@@ -121,12 +121,18 @@ _TRAFFIC: dict[str, Formula] = {
     "aten::zero_": elements.fill,
 }
 
+_ELEMENTWISE_NAMES = frozenset(f"{_ONE} {_MANY}".split())
 _LIST_PREFIXES = ("aten::_foreach_", "aten::_fused_")
 
 
 def is_matrix(name: str) -> bool:
     """Whether an operator of this name is counted as a whole, whatever it calls inside."""
     return name in _MATRIX
+
+
+def is_elementwise(name: str) -> bool:
+    """Whether each output element depends on the same element of the inputs alone."""
+    return name.removeprefix("aten::").rstrip("_") in _ELEMENTWISE_NAMES
 
 
 def has_formula(name: str) -> bool:

@@ -69,7 +69,8 @@ class Roofline:
 
     `signature` gives per position of `Structure.ops` the index into
     `signatures` of its counted call, -1 for calls that are not counted on
-    their own; `costs` are aligned with `signatures`. `time_ns` is per position.
+    their own; `timed` that of every call with time of its own, counted or
+    not; `costs` are aligned with `signatures`. `time_ns` is per position.
     """
 
     rows: tuple[RooflineRow, ...]
@@ -77,6 +78,7 @@ class Roofline:
     signatures: tuple[Signature, ...]
     costs: tuple[Cost, ...]
     signature: Int64
+    timed: Int64
     time_ns: Int64
     counted_share: float
 
@@ -110,6 +112,7 @@ def roofline(trace: Trace, structure: Structure, peaks: Peaks | None = None) -> 
         signatures=tuple(signatures),
         costs=kept,
         signature=signature,
+        timed=np.where(counted | (own > 0), number, -1),
         time_ns=time_ns,
         counted_share=1 - missing / total if total else 0.0,
     )

@@ -9,6 +9,7 @@ other numbers gives the trace that a change would have produced.
 from __future__ import annotations
 
 import json
+import random
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,8 +42,12 @@ class Device:
 class Simulator:
     """One host with several threads and one device; times in ns."""
 
-    def __init__(self, device_name: str = "", start_ns: int = 1_000_000) -> None:
+    def __init__(
+        self, device_name: str = "", start_ns: int = 1_000_000, noise: float = 0.0
+    ) -> None:
         self.now = start_ns
+        self.noise = noise
+        self.random = random.Random(device_name)
         self.tid = MAIN
         self.build = TraceBuilder()
         self.device = Device()
@@ -50,9 +55,15 @@ class Simulator:
         if device_name:
             self.build.header["deviceProperties"] = [{"id": 0, "name": device_name}]
 
+    def noisy(self, ns: int) -> int:
+        """`ns` with the noise of a real machine: some times a little more, never much less."""
+        if not self.noise:
+            return ns
+        return int(ns * max(0.9, self.random.gauss(1.0, self.noise)))
+
     def think(self, ns: int) -> None:
         """Host time outside of anything recorded."""
-        self.now += ns
+        self.now += self.noisy(ns)
 
     @contextmanager
     def frame(
@@ -60,6 +71,7 @@ class Simulator:
     ) -> Iterator[None]:
         """A host event around what happens inside; `own_ns` before and after it together."""
         begin, tid = self.now, self.tid
+        own_ns = self.noisy(own_ns)
         self.now += own_ns // 2
         yield
         self.now += own_ns - own_ns // 2
@@ -95,7 +107,7 @@ class Simulator:
     ) -> int:
         """Launch one piece of work; its end."""
         self.correlation += 1
-        begin = self.now
+        begin, cost_ns = self.now, self.noisy(cost_ns)
         self.now += cost_ns
         self.emit(
             "cuda_runtime",
@@ -111,9 +123,10 @@ class Simulator:
         self, kernel: str, ns: int, issued: int, stream: int, cat: str, args: dict[str, object]
     ) -> int:
         device = self.device
-        start = max(issued + LATENCY_NS, device.waits.pop(stream, 0))
+        ns = self.noisy(ns)
+        start = max(issued + self.noisy(LATENCY_NS), device.waits.pop(stream, 0))
         if stream in device.free:
-            start = max(start, device.free[stream] + GAP_NS)
+            start = max(start, device.free[stream] + self.noisy(GAP_NS))
         self.build.kernel(
             kernel,
             start / 1000,

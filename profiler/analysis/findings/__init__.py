@@ -1,0 +1,20 @@
+"""Findings: what could be won, priced by replaying the measured steps with the change."""
+
+from __future__ import annotations
+
+from profiler.analysis.findings.engine import Context, find, finding_rows, scene_of
+from profiler.analysis.findings.types import Finding, FindingsResult, PastOperator
+from profiler.analysis.findings.what_if import Price, WhatIf, what_if
+
+__all__ = [
+    "Context",
+    "Finding",
+    "FindingsResult",
+    "PastOperator",
+    "Price",
+    "WhatIf",
+    "find",
+    "finding_rows",
+    "scene_of",
+    "what_if",
+]

@@ -1,0 +1,104 @@
+"""From a trace to its findings: the one entry for ingest, pages and the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from profiler.analysis.findings.ranking import rank
+from profiler.analysis.findings.registry import candidates
+from profiler.analysis.findings.scene import Scene
+from profiler.analysis.findings.types import Finding, FindingsResult, Past
+from profiler.analysis.replay.build import build
+from profiler.analysis.report import FindingRow, RankSet, Report
+from profiler.analysis.roofline.peaks import Peaks, peaks_of
+from profiler.analysis.roofline.table import roofline
+from profiler.trace.link import Structure
+from profiler.trace.model import Trace
+
+_NOTHING = FindingsResult(
+    findings=(),
+    folded=(),
+    steps=0,
+    step_ns=0,
+    joint_top_ns=0,
+    joint_all_ns=0,
+    exact=True,
+    inferred_edges=0,
+    dropped_edges=0,
+    window="nothing recorded",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What is known beside the trace.
+
+    `peaks` of the platform (else the catalogue's for the recorded device
+    name); `past` medians of the best comparable run; `ranks` when several
+    were analysed together; `dtype` the workload runs in; `noise` floor as a
+    share of the step.
+    """
+
+    peaks: Peaks | None = None
+    past: Past | None = None
+    ranks: RankSet | None = None
+    dtype: str | None = None
+    noise: float = 0.0
+
+
+def scene_of(
+    trace: Trace, structure: Structure, report: Report | None = None, context: Context | None = None
+) -> Scene | None:
+    """The trace ready for findings and what-if questions; None where nothing can be said.
+
+    That is a trace without events, or one of a device whose work was not recorded.
+    """
+    graph = build(trace, structure)
+    if graph is None or (trace.device_kind != "cpu" and not len(graph.works)):
+        return None
+    known = context or Context()
+    peaks = known.peaks or peaks_of(trace.header.device_names)
+    return Scene(
+        trace,
+        structure,
+        graph,
+        roofline(trace, structure, peaks),
+        report=report,
+        peaks=peaks,
+        past=known.past,
+        ranks=known.ranks,
+        dtype=known.dtype,
+    )
+
+
+def find(
+    trace: Trace, structure: Structure, report: Report | None = None, context: Context | None = None
+) -> FindingsResult:
+    """All findings of a trace, priced and ranked."""
+    scene = scene_of(trace, structure, report, context)
+    if scene is None:
+        return _NOTHING
+    noise = context.noise if context is not None else 0.0
+    return rank(scene, candidates(scene), noise)
+
+
+def finding_rows(result: FindingsResult) -> list[FindingRow]:
+    """The `findings` of the report: those worth showing, best first."""
+    return [_row(finding) for finding in result.findings]
+
+
+def _row(finding: Finding) -> FindingRow:
+    evidence: dict[str, object] = dict(finding.evidence)
+    evidence |= {"confidence": finding.confidence, "calls": finding.calls}
+    evidence["modules"] = list(finding.modules)
+    if finding.low_ns_per_step is not None:
+        evidence["low_ns_per_step"] = finding.low_ns_per_step
+    return FindingRow(
+        kind=finding.kind,
+        title=finding.title,
+        subject=finding.subject,
+        recoverable_ns_per_step=finding.recoverable_ns_per_step,
+        share=finding.share,
+        evidence=evidence,
+        advice=finding.advice,
+    )
