@@ -41,8 +41,9 @@ from workers.server import Server
 
 logger = logging.getLogger(__name__)
 
-FILES = ("report.json", "flame.speedscope.json.gz", "events.parquet")
-REQUIRED = FILES[:2]
+REDACTED_FILE = "redacted.json.gz"
+REQUIRED = ("report.json", "flame.speedscope.json.gz")
+FILES = (*REQUIRED, "events.parquet", "collectives.json", REDACTED_FILE)
 FILE_LIMIT_BYTES = 8 << 30
 _POLL_S = 0.05
 _LOG_BYTES = 256 << 10
@@ -122,8 +123,10 @@ class TraceDuty:
             self._server.fetch(claim.sha256, raw)
         except UserError as error:
             return self._reject(claim, error.message, error.hint)
+        out = folder / "out"
+        redact = ["--redact", str(out / REDACTED_FILE)] if claim.redact else []
         outcome = Reading(claim, folder, self._limits, self._stop).run(
-            [sys.executable, *self.reader, str(raw), "--json", "--out", str(folder / "out")],
+            [sys.executable, *self.reader, str(raw), "--json", "--out", str(out), *redact],
             lambda: self._server.renew_trace(claim.trace_id, claim.fence),
             self._renew_s,
         )

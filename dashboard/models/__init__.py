@@ -14,7 +14,7 @@ from dashboard.models.runs import (
     RunEvent,
     RunState,
 )
-from dashboard.models.traces import Operator, Trace, TraceState
+from dashboard.models.traces import Operator, Trace, TraceSet, TraceState
 from dashboard.models.workers import Heartbeat
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "SignInFailure",
     "SignInLink",
     "Trace",
+    "TraceSet",
     "TraceState",
     "User",
     "Workload",

@@ -13,6 +13,16 @@ class TraceState(models.TextChoices):
     REJECTED = "rejected", "Rejected"
 
 
+class TraceSet(models.Model):
+    """Traces uploaded together: the ranks of one job, compared on a page of their own."""
+
+    uploaded_by = models.ForeignKey("dashboard.User", null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"trace set {self.pk}"
+
+
 class Trace(models.Model):
     """A profiler file of one rank: of a run, or uploaded without one.
 
@@ -23,7 +33,10 @@ class Trace(models.Model):
     run = models.ForeignKey(
         "dashboard.Run", null=True, on_delete=models.CASCADE, related_name="traces"
     )
-    rank = models.PositiveIntegerField(default=0)
+    set = models.ForeignKey(TraceSet, null=True, on_delete=models.CASCADE, related_name="traces")
+    rank = models.PositiveIntegerField(
+        default=0, help_text="as recorded, else from the name, else the place in the upload"
+    )
     name = models.CharField(max_length=255, help_text="file name as given; foreign text")
     raw = models.ForeignKey(
         "dashboard.Artifact", on_delete=models.PROTECT, related_name="raw_traces"
@@ -36,6 +49,15 @@ class Trace(models.Model):
     )
     columns = models.ForeignKey(
         "dashboard.Artifact", null=True, on_delete=models.PROTECT, related_name="column_traces"
+    )
+    collectives = models.ForeignKey(
+        "dashboard.Artifact", null=True, on_delete=models.PROTECT, related_name="collective_traces"
+    )
+    redacted = models.ForeignKey(
+        "dashboard.Artifact", null=True, on_delete=models.PROTECT, related_name="redacted_traces"
+    )
+    redaction_wanted = models.BooleanField(
+        default=False, help_text="reading it also writes a copy without personal details"
     )
     state = models.CharField(
         max_length=10, choices=TraceState.choices, default=TraceState.PENDING, db_index=True
@@ -79,6 +101,10 @@ class Trace(models.Model):
             models.CheckConstraint(
                 condition=~Q(state=TraceState.REJECTED) | ~Q(reason=""),
                 name="rejected_trace_has_a_reason",
+            ),
+            models.CheckConstraint(
+                condition=Q(run__isnull=True) | Q(set__isnull=True),
+                name="trace_of_a_run_or_of_a_set",
             ),
             models.UniqueConstraint(
                 fields=["run", "rank"], condition=Q(run__isnull=False), name="one_trace_per_rank"

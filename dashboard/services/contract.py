@@ -89,6 +89,8 @@ class TraceClaim:
     fence: int
     name: str
     sha256: str
+    redact: bool = False
+    """Whether a copy without personal details is wanted too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

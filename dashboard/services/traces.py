@@ -1,18 +1,17 @@
-"""Verbs on traces: upload, claim, deliver, read again."""
+"""Verbs on traces: upload one or the ranks of a job, claim, deliver, read again, redact."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
 from django.conf import settings
 from django.db import transaction
-from profiler.analysis.report import Report, load_report
 
-from dashboard.models import Artifact, Operator, Trace, TraceState, User
+from dashboard.models import Artifact, Operator, Trace, TraceSet, TraceState, User
 from dashboard.services import artifacts, audit, events
 from dashboard.services.clock import db_now
 from dashboard.services.contract import (
@@ -22,7 +21,9 @@ from dashboard.services.contract import (
     TraceOutcome,
     WorkerIdentity,
 )
+from profiler.analysis.report import Report, load_report
 from profiler.errors import UserError, printable
+from profiler.trace.ranks import rank_in_name
 
 GZIP = b"\x1f\x8b"
 LEADING = b" \t\r\n"
@@ -56,6 +57,34 @@ def add_upload(upload: Upload, user: User) -> Trace:
     Raises `UserError` when it is empty or neither JSON nor gzip,
     `TooLargeError` over the limit, `StoreFullError` without room.
     """
+    raw = _kept(upload)
+    with transaction.atomic():
+        return _queued(Trace(name=_name(upload), raw=raw), user)
+
+
+def add_uploads(uploads: Sequence[Upload], user: User) -> TraceSet:
+    """Store the traces of several ranks as one set: all of them, or none.
+
+    A rank is what the name says, else the place in the upload; what the file
+    itself records replaces it once the file is read. Raises as `add_upload`.
+    """
+    kept = [_kept(upload) for upload in uploads]
+    with transaction.atomic():
+        whole = TraceSet.objects.create(uploaded_by=user, created_at=db_now())
+        for place, (upload, raw) in enumerate(zip(uploads, kept, strict=True)):
+            name = _name(upload)
+            rank = rank_in_name(name)
+            rank = place if rank is None else rank
+            _queued(Trace(name=name, raw=raw, set=whole, rank=rank), user)
+    return whole
+
+
+def _name(upload: Upload) -> str:
+    return printable(upload.name or "trace", limit=255)
+
+
+def _kept(upload: Upload) -> Artifact:
+    """The bytes of an upload in the store, looked at before."""
     folder = Path(settings.FILE_UPLOAD_TEMP_DIR)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=folder, suffix=".part") as part:
@@ -63,30 +92,48 @@ def add_upload(upload: Upload, user: User) -> Trace:
             part.write(chunk)
         part.flush()
         path = Path(part.name)
-        _check_magic(path)
-        raw = artifacts.keep(path)
-    name = printable(upload.name or "trace", limit=255)
-    with transaction.atomic():
-        now = db_now()
-        trace = Trace.objects.create(name=name, raw=raw, uploaded_by=user, created_at=now)
-        events.ring_for_trace(trace, now)
-        audit.note(user, "trace.upload", f"trace {trace.pk}", {"sha256": raw.sha256})
+        _check_magic(path, _name(upload))
+        return artifacts.keep(path)
+
+
+def _queued(trace: Trace, user: User) -> Trace:
+    now = db_now()
+    trace.uploaded_by, trace.created_at = user, now
+    trace.save(force_insert=True)
+    events.ring_for_trace(trace, now)
+    audit.note(user, "trace.upload", f"trace {trace.pk}", {"sha256": trace.raw.sha256})
     return trace
 
 
 def reingest(trace_id: int, user: User) -> Trace:
     """Read a trace again from its raw file, for example after an upgrade of the reader."""
     with transaction.atomic():
-        now = db_now()
-        trace = Trace.objects.select_for_update().get(pk=trace_id)
-        if not trace.is_terminal:
-            raise TraceStateError(f"Trace {trace_id} is being read already", "wait for it to end")
-        Trace.objects.filter(pk=trace_id, fence=trace.fence).update(
-            state=TraceState.PENDING, attempt=0, ended_at=None, reason="", hint="", rung_at=None
-        )
-        trace.refresh_from_db()
-        events.ring_for_trace(trace, now)
+        trace = _read_again(Trace.objects.select_for_update().get(pk=trace_id))
         audit.note(user, "trace.again", f"trace {trace_id}")
+    return trace
+
+
+def redact(trace_id: int, user: User) -> Trace:
+    """Have a trace read again so that a copy without personal details is written too."""
+    with transaction.atomic():
+        trace = Trace.objects.select_for_update().get(pk=trace_id)
+        if trace.state == TraceState.REJECTED:
+            raise TraceStateError(f"Trace {trace_id} cannot be read", "record it again")
+        trace = _read_again(trace, redaction_wanted=True)
+        audit.note(user, "trace.redact", f"trace {trace_id}")
+    return trace
+
+
+def _read_again(trace: Trace, **changes: bool) -> Trace:
+    """Back to the queue; what was read before stays until the new reading is delivered."""
+    if not trace.is_terminal:
+        raise TraceStateError(f"Trace {trace.pk} is being read already", "wait for it to end")
+    queued = {"state": TraceState.PENDING, "attempt": 0, "ended_at": None, "rung_at": None}
+    Trace.objects.filter(pk=trace.pk, fence=trace.fence).update(
+        **queued, reason="", hint="", **changes
+    )
+    trace.refresh_from_db()
+    events.ring_for_trace(trace, db_now())
     return trace
 
 
@@ -118,6 +165,7 @@ def claim_trace(trace_id: int, attempt: int, worker: WorkerIdentity) -> TraceCla
         fence=trace.fence + 1,
         name=trace.name,
         sha256=trace.raw.sha256,
+        redact=trace.redaction_wanted,
     )
 
 
@@ -142,13 +190,16 @@ def deliver_trace(trace_id: int, fence: int, outcome: TraceOutcome) -> None:
 
 
 def _accept(trace_id: int, fence: int, report: Report, kept: dict[str, Artifact]) -> None:
-    won = Trace.objects.filter(pk=trace_id, state=TraceState.INGESTING, fence=fence).update(
+    held = Trace.objects.filter(pk=trace_id, state=TraceState.INGESTING, fence=fence)
+    won = held.update(
         state=TraceState.READY,
         lease_until=None,
         ended_at=db_now(),
         report=kept["report.json"],
         flame=kept["flame.speedscope.json.gz"],
         columns=kept.get("events.parquet"),
+        collectives=kept.get("collectives.json"),
+        redacted=kept.get("redacted.json.gz"),
         device_kind=report.trace.device_kind[:40],
         events=report.trace.events,
         span_ns=report.span_ns,
@@ -156,6 +207,9 @@ def _accept(trace_id: int, fence: int, report: Report, kept: dict[str, Artifact]
     )
     if not won:
         raise SupersededError(f"trace {trace_id} fence {fence}")
+    if report.trace.rank is not None and report.trace.rank >= 0:
+        # A file of a set may say itself which rank it is of: that counts, not its name.
+        Trace.objects.filter(pk=trace_id, set__isnull=False).update(rank=report.trace.rank)
 
 
 @transaction.atomic
@@ -236,14 +290,15 @@ def _limited(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def _check_magic(path: Path) -> None:
+def _check_magic(path: Path, name: str) -> None:
     """Only JSON text or gzip: everything else is refused by its first bytes, not its name."""
     with path.open("rb") as handle:
         head = handle.read(4096)
     if not head:
-        raise UserError("The file is empty", "record the trace again and check its size")
+        raise UserError(f"The file is empty: {name}", "record it again and check its size")
     text = head.removeprefix(BOM).lstrip(LEADING)
     if not head.startswith(GZIP) and text[:1] not in {b"{", b"["}:
         raise UserError(
-            "The file is neither JSON nor gzip", "upload what export_chrome_trace() wrote"
+            f"The file is neither JSON nor gzip: {name}",
+            "upload what export_chrome_trace() wrote",
         )

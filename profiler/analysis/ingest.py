@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from profiler.errors import TraceError
 from profiler.trace.limits import Limits
+from profiler.trace.ranks import rank_in_name
 from profiler.trace.read import Reading
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 REPORT_FILE = "report.json"
 EVENTS_FILE = "events.parquet"
 FLAME_FILE = "flame.speedscope.json.gz"
-_RANK_IN_NAME = re.compile(r"(?:rank|worker|[^a-z0-9]r)[-_]?(\d{1,6})(?!\d)", re.I)
+CALLS_FILE = "collectives.json"
 
 
 def analyse(path: Path, limits: Limits | None = None) -> Analysed:
@@ -37,10 +37,10 @@ def analyse(path: Path, limits: Limits | None = None) -> Analysed:
 def ingest(paths: Sequence[Path], out: Path | None, *, limits: Limits | None = None) -> Report:
     """Analyse one trace, or several ranks of one run, and store the results in `out`.
 
-    Writes `report.json`, `events.parquet` and `flame.speedscope.json.gz`;
-    with several traces those of each rank go to `rank-<n>/`, in the order
-    given. `out` may be None to store nothing. Raises `TraceError` on unusable
-    files.
+    Writes `report.json`, `events.parquet`, `flame.speedscope.json.gz` and,
+    where there are collectives, `collectives.json`; with several traces those
+    of each rank go to `rank-<n>/`, in the order given. `out` may be None to
+    store nothing. Raises `TraceError` on unusable files.
     """
     if not paths:
         raise TraceError("no trace given", "name at least one file")
@@ -75,8 +75,8 @@ def rank_of(report: Report, place: int) -> int:
     """The recorded rank, else a number the file name gives, else the place in the list."""
     if report.trace.rank is not None:
         return report.trace.rank
-    found = _RANK_IN_NAME.search(Path(report.trace.path).name)
-    return int(found.group(1)) if found else place
+    named = rank_in_name(Path(report.trace.path).name)
+    return place if named is None else named
 
 
 def _ingest_one(path: Path, out: Path | None, limits: Limits | None) -> tuple[Report, Calls]:
@@ -85,6 +85,7 @@ def _ingest_one(path: Path, out: Path | None, limits: Limits | None) -> tuple[Re
     with Reading(path, limits or Limits()) as reading:
         # Loaded while helpers already decode.
         from profiler.analysis.analyse import analysed, flame_of, linked
+        from profiler.analysis.calls import dump_calls
         from profiler.analysis.collectives import collective_calls
         from profiler.analysis.report import dump
 
@@ -99,6 +100,8 @@ def _ingest_one(path: Path, out: Path | None, limits: Limits | None) -> tuple[Re
     document = flame_of(results)
     report = _with_warnings(report, [f"flame graph: {cut}" for cut in document.cuts])
     (out / FLAME_FILE).write_bytes(document.compressed())
+    if calls.kind:
+        (out / CALLS_FILE).write_bytes(dump_calls(calls))
     (out / REPORT_FILE).write_bytes(dump(report))
     storing.finish()
     return report, calls
