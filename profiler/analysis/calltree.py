@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.trace.batch import NONE, Bool
+from profiler.trace.batch import NONE, Bool, Int32
 from profiler.trace.clock import Int64
 from profiler.trace.kinds import Kind
 from profiler.trace.link import HOST_KINDS, Structure
@@ -43,10 +43,10 @@ class Frames:
 
     nesting: Nesting
     shown: Bool
-    node: Int64
+    node: Int32
 
 
-def call_tree(trace: Trace, structure: Structure, forward: Int64) -> tuple[CallTree, Frames]:
+def call_tree(trace: Trace, structure: Structure, forward: Int32) -> tuple[CallTree, Frames]:
     """Merge all calls with the same stack; backward operators go under their forward module.
 
     `forward` is aligned with `structure.host` (see `forward_positions`).
@@ -54,7 +54,7 @@ def call_tree(trace: Trace, structure: Structure, forward: Int64) -> tuple[CallT
     becomes the node `OUTSIDE`. Python frames are frames.
     """
     nesting = _nesting(trace, structure)
-    names = trace.events.name[nesting.rows].astype(np.int64)
+    names = trace.events.name[nesting.rows]
     shown = ~_marks(trace, names)
     parent = nearest(nesting.parent, shown)
     parent = _under_forward(trace, structure, nesting, parent, forward)
@@ -103,21 +103,21 @@ def _nesting(trace: Trace, structure: Structure) -> Nesting:
     return nest(rows, events.track[rows], events.ts[rows], events.dur[rows], tie)
 
 
-def _marks(trace: Trace, names: Int64) -> Bool:
+def _marks(trace: Trace, names: Int32) -> Bool:
     marks = trace.matching("step") | trace.matching("iteration") | trace.matching("phase")
     return np.asarray(marks[names])
 
 
 def _under_forward(
-    trace: Trace, structure: Structure, nesting: Nesting, parent: Int64, forward: Int64
-) -> Int64:
+    trace: Trace, structure: Structure, nesting: Nesting, parent: Int32, forward: Int32
+) -> Int32:
     """Hang outermost backward operators without a module under their forward's module."""
     backward = np.flatnonzero(forward >= 0)
     if not len(backward):
         return parent
     host = structure.host
-    position = np.full(len(trace.events), NONE, np.int64)
-    position[nesting.rows] = np.arange(len(nesting.rows))
+    position = np.full(len(trace.events), NONE, np.int32)
+    position[nesting.rows] = np.arange(len(nesting.rows), dtype=np.int32)
     is_module = np.asarray(trace.events.kind[nesting.rows] == Kind.MODULE)
     module = nearest(nesting.parent, is_module)
     at = position[host.rows[backward]]
@@ -131,7 +131,7 @@ def _under_forward(
     return out
 
 
-def _limited(parent: Int64) -> tuple[Int64, int]:
+def _limited(parent: Int32) -> tuple[Int32, int]:
     """Calls deeper than the limit are counted as calls of the deepest frame kept."""
     deep = depths(parent) >= DEPTH_LIMIT
     if not deep.any():
@@ -141,27 +141,28 @@ def _limited(parent: Int64) -> tuple[Int64, int]:
     return out, int(deep.sum())
 
 
-def _nodes(parent: Int64, names: Int64, shown: Bool) -> tuple[Int64, Int64, Int64]:
+def _nodes(parent: Int32, names: Int32, shown: Bool) -> tuple[Int32, Int64, Int64]:
     """Node of each interval (-1 for hidden ones), parent and name of each node.
 
     Level by level: intervals whose parents have the same node and which have
     the same name are one node.
     """
-    node = np.full(len(parent), NONE, np.int64)
+    node = np.full(len(parent), NONE, np.int32)
     level = depths(parent)
     width = int(names.max()) + 1 if len(names) else 1
     parents: list[Int64] = []
     labels: list[Int64] = []
     made = 0
-    order = np.argsort(level, kind="stable")
+    order = np.argsort(level, kind="stable").astype(np.int32)
     order = order[shown[order]]
     bounds = np.searchsorted(level[order], np.arange(level.max() + 2 if len(level) else 1))
     for low, high in zip(bounds.tolist(), bounds.tolist()[1:], strict=False):
         members = order[low:high]
         if not len(members):
             continue
-        above = np.where(parent[members] >= 0, node[np.maximum(parent[members], 0)], NONE)
-        keys, inverse = np.unique((above + 1) * width + names[members], return_inverse=True)
+        above = np.where(parent[members] >= 0, node[parent[members]], np.int32(NONE))
+        key = (above.astype(np.int64) + 1) * width + names[members]
+        keys, inverse = np.unique(key, return_inverse=True)
         node[members] = made + inverse
         parents.append(keys // width - 1)
         labels.append(keys % width)
@@ -177,8 +178,8 @@ def _nodes(parent: Int64, names: Int64, shown: Bool) -> tuple[Int64, Int64, Int6
 def _add_device(trace: Trace, structure: Structure, tree: CallTree, frames: Frames) -> None:
     """Add each piece of device work to the node of its launch, else of its operator."""
     device = trace.device
-    position = np.full(len(trace.events), NONE, np.int64)
-    position[frames.nesting.rows] = np.arange(len(frames.nesting.rows))
+    position = np.full(len(trace.events), NONE, np.int32)
+    position[frames.nesting.rows] = np.arange(len(frames.nesting.rows), dtype=np.int32)
     source = np.where(structure.launch >= 0, structure.launch, structure.op)
     # Index -1 finds the NONE that is appended.
     at = np.append(position, NONE)[source]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.analysis.report import ModuleRow, OperatorRow, ShapeRow, ThreadRow
-from profiler.trace.batch import NONE
+from profiler.trace.batch import NONE, Int32
 from profiler.trace.clock import Int64
 from profiler.trace.intervals import union_ns
 from profiler.trace.kinds import Kind
@@ -143,7 +143,7 @@ def _natural(*texts: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(t), "") if t.isdecimal() and len(t) < 19 else (2**62, t) for t in texts)
 
 
-def module_rows(trace: Trace, structure: Structure, module_of: Int64) -> list[ModuleRow]:
+def module_rows(trace: Trace, structure: Structure, module_of: Int32) -> list[ModuleRow]:
     """Modules by path; `module_of` gives per position of `host` its module's position.
 
     Device time counts for a module and all modules around it, backward work
@@ -175,7 +175,7 @@ def module_rows(trace: Trace, structure: Structure, module_of: Int64) -> list[Mo
     return sorted(rows, key=lambda r: (-r.device_total_ns, -r.host_self_ns, r.path))
 
 
-def _module_device(trace: Trace, structure: Structure, module_of: Int64) -> Int64:
+def _module_device(trace: Trace, structure: Structure, module_of: Int32) -> Int64:
     """Device time per module position, its inner modules included."""
     linked = np.flatnonzero(structure.op >= 0)
     at = structure.position[structure.op[linked]]
@@ -196,7 +196,7 @@ def module_path(name: str) -> str:
     return name.removeprefix("module: ")
 
 
-def module_positions(trace: Trace, structure: Structure, forward: Int64) -> Int64:
+def module_positions(trace: Trace, structure: Structure, forward: Int32) -> Int32:
     """Per position of `host` the position of the module it belongs to, -1 for none.
 
     The nearest enclosing module; where there is none, the module of the
@@ -209,7 +209,7 @@ def module_positions(trace: Trace, structure: Structure, forward: Int64) -> Int6
     backward = np.asarray(forward >= 0)
     if backward.any():
         root = nearest(host.parent, backward)
-        root = np.where(backward, np.arange(len(root)), root)
+        root = np.where(backward, np.arange(len(root), dtype=np.int32), root)
         loose = np.flatnonzero((module == NONE) & (root >= 0))
         module[loose] = module[forward[root[loose]]]
     return module

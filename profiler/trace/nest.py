@@ -23,8 +23,8 @@ class Nesting:
     `crossings` counts intervals that leave the one they started in.
     """
 
-    rows: Int64
-    parent: Int64
+    rows: Int32
+    parent: Int32
     self_ns: Int64
     crossings: int
 
@@ -32,11 +32,13 @@ class Nesting:
 def nest(rows: Int64, track: Int32, ts: Int64, dur: Int64, tie: Int64) -> Nesting:
     """Nest the given rows; columns are aligned with `rows`, `tie` orders equal intervals."""
     order = nesting_order(track, ts, dur, tie)
-    rows, track, ts = rows[order], track[order], ts[order]
-    dur = dur[order]
-    end = ts + dur
+    track, ts = track[order], ts[order]
+    end = ts + dur[order]
+    rows_in_order = rows[order].astype(np.int32)
+    del order, rows
     parent, crossed = _parents(track, ts, end)
-    return Nesting(rows, parent, _self_ns(parent, track, ts, end, crossed), len(crossed))
+    self_ns = _self_ns(parent, track, ts, end, crossed)
+    return Nesting(rows_in_order, parent, self_ns, len(crossed))
 
 
 def narrowed(nesting: Nesting, keep: Bool, dur: Int64) -> Nesting:
@@ -45,9 +47,9 @@ def narrowed(nesting: Nesting, keep: Bool, dur: Int64) -> Nesting:
     `dur` is aligned with `nesting.rows`.
     """
     above = nearest(nesting.parent, keep)
-    place = np.cumsum(keep) - 1
+    place = np.cumsum(keep, dtype=np.int32) - np.int32(1)
     kept = above[keep]
-    parent = np.where(kept >= 0, place[np.maximum(kept, 0)], -1)
+    parent = np.where(kept >= 0, place[kept], np.int32(-1))
     own = dur[keep] - _sum_by(parent, dur[keep])
     return Nesting(nesting.rows[keep], parent, own, 0)
 
@@ -69,7 +71,7 @@ def nesting_order(track: Int32, ts: Int64, dur: Int64, tie: Int64) -> Int64:
     return order
 
 
-def _sum_by(parent: Int64, values: Int64) -> Int64:
+def _sum_by(parent: Int32, values: Int64) -> Int64:
     """Sum of `values` over the children of each position, exact in int64."""
     out = np.zeros(len(parent), np.int64)
     child = parent >= 0
@@ -77,7 +79,7 @@ def _sum_by(parent: Int64, values: Int64) -> Int64:
     return out
 
 
-def _self_ns(parent: Int64, track: Int32, ts: Int64, end: Int64, crossed: Int64) -> Int64:
+def _self_ns(parent: Int32, track: Int32, ts: Int64, end: Int64, crossed: Int64) -> Int64:
     dur = end - ts
     self_ns = dur - _sum_by(parent, dur)
     for code in np.unique(track[crossed]).tolist():
@@ -86,7 +88,7 @@ def _self_ns(parent: Int64, track: Int32, ts: Int64, end: Int64, crossed: Int64)
     return self_ns
 
 
-def _parents(track: Int32, ts: Int64, end: Int64) -> tuple[Int64, Int64]:
+def _parents(track: Int32, ts: Int64, end: Int64) -> tuple[Int32, Int64]:
     """Parent positions, and the positions of intervals that cross another one.
 
     The parent is the nearest earlier position of the track with an end at or
@@ -94,10 +96,10 @@ def _parents(track: Int32, ts: Int64, end: Int64) -> tuple[Int64, Int64]:
     each jumps to where its candidate has got to, so that distances double.
     """
     size = len(ts)
-    candidate = np.arange(-1, size - 1)
+    candidate = np.arange(-1, size - 1, dtype=np.int32)
     candidate[np.flatnonzero(track[1:] != track[:-1]) + 1] = -1
     crossing = np.zeros(size, np.bool_)
-    active = np.flatnonzero(candidate >= 0)
+    active = np.flatnonzero(candidate >= 0).astype(np.int32)
     while len(active):
         at = candidate[active]
         shorter = end[at] < end[active]
@@ -126,10 +128,10 @@ def _owned(ts: Int64, end: Int64) -> Int64:
     return owned
 
 
-def nearest(parent: Int64, wanted: Bool) -> Int64:
+def nearest(parent: Int32, wanted: Bool) -> Int32:
     """For each position its nearest ancestor for which `wanted` holds, -1 without one."""
     found = parent.copy()
-    active = np.flatnonzero(found >= 0)
+    active = np.flatnonzero(found >= 0).astype(np.int32)
     while len(active):
         active = active[~wanted[found[active]]]
         found[active] = parent[found[active]]
@@ -137,10 +139,10 @@ def nearest(parent: Int64, wanted: Bool) -> Int64:
     return found
 
 
-def depths(parent: Int64) -> Int64:
+def depths(parent: Int32) -> Int32:
     """Number of ancestors of each position; `parent` may point anywhere but in circles."""
-    depth = np.zeros(len(parent), np.int64)
-    active = np.flatnonzero(parent >= 0)
+    depth = np.zeros(len(parent), np.int32)
+    active = np.flatnonzero(parent >= 0).astype(np.int32)
     above = parent[active]
     while len(active):
         depth[active] += 1

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from profiler.trace.batch import NONE
-from profiler.trace.clock import Int64
+from profiler.trace.batch import NONE, Int32
 from profiler.trace.link import Structure
 from profiler.trace.model import Trace
 
 
-def forward_positions(trace: Trace, structure: Structure) -> Int64:
+def forward_positions(trace: Trace, structure: Structure) -> Int32:
     """Per position of `Structure.host`: the position of its forward operator, else -1.
 
     Set for operators that carry a sequence number and either a forward
@@ -20,7 +19,7 @@ def forward_positions(trace: Trace, structure: Structure) -> Int64:
     made the node.
     """
     host, events = structure.host, trace.events
-    out = np.full(len(host.rows), NONE, np.int64)
+    out = np.full(len(host.rows), NONE, np.int32)
     numbers = events.dense("sequence")[host.rows]
     numbered = np.flatnonzero(numbers >= 0)
     if not len(numbered):
