@@ -52,7 +52,7 @@ def _over(scene: Scene, works: Int64) -> Bool:
         at = np.unique(at[at >= 0])
         at = at[~out[at]]
         out[at] = True
-        at = scene.structure.host.parent[at]
+        at = scene.structure.host.parent[at].astype(np.int64)
     return out
 
 
@@ -80,7 +80,7 @@ def _change(scene: Scene, frames: Bool, calls: int) -> Change:
     if scene.peaks is not None and scene.peaks.bandwidth:
         new = (np.maximum(sizes, 0) / scene.peaks.bandwidth * 1e9).astype(np.int64)
     left = min(1.0, calls * scene.launch_ns / max(1, scene.host_ns(mine)))
-    rows = scene.structure.host.rows[frames]
+    rows = scene.structure.host.rows[frames].astype(np.int64)
     return combined(
         "",
         [

@@ -258,7 +258,7 @@ class Scene:
         """These frames never ran: their work, their host time and their waits are gone."""
         works = self.graph.works[self.works_of(frames)]
         mine = self.segments_of(frames)
-        rows = self.structure.host.rows[frames]
+        rows = self.structure.host.rows[frames].astype(np.int64)
         idle = host(label, mine, np.zeros(len(mine), np.int64))
         free = unblocked(self.graph, label, rows)
         return combined(label, [gone(self.graph, label, works), idle, free])

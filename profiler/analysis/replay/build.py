@@ -48,6 +48,10 @@ class _Points:
         self.ref.append(ref)
 
 
+def _no_points() -> Int64:
+    return np.empty(0, np.int64)
+
+
 @dataclass(slots=True)
 class _Arcs:
     """Edges while they are collected."""
@@ -68,8 +72,15 @@ def build(trace: Trace, structure: Structure, window: Window | None = None) -> G
     works = works_of(trace, structure, window)
     blocked = blocked_calls(trace, structure, works, window)
     parts = segments(trace, structure, window, _zero_launches(structure, works))
-    threads = bursts(trace, structure, parts, window.track)
-    builder = _Builder(trace, structure, window, works, blocked, parts, threads)
+    builder = _Builder(
+        trace=trace,
+        structure=structure,
+        window=window,
+        works=works,
+        blocked=blocked,
+        parts=parts,
+        threads=bursts(trace, structure, parts, window.track),
+    )
     return builder.graph()
 
 
@@ -81,39 +92,40 @@ def _zero_launches(structure: Structure, works: Works) -> Bool:
     return marks
 
 
+@dataclass(slots=True, kw_only=True)
 class _Builder:
-    def __init__(
-        self,
-        trace: Trace,
-        structure: Structure,
-        window: Window,
-        works: Works,
-        blocked: list[Blocked],
-        parts: Segments,
-        threads: list[Burst],
-    ) -> None:
-        self._trace, self._structure, self._window = trace, structure, window
-        self._works, self._blocked, self._parts = works, blocked, parts
-        self._threads = threads
-        self._arcs = _Arcs()
-        self._dropped = 0
+    trace: Trace
+    structure: Structure
+    window: Window
+    works: Works
+    blocked: list[Blocked]
+    parts: Segments
+    threads: list[Burst]
+    _arcs: _Arcs = field(default_factory=_Arcs)
+    _dropped: int = 0
+    _contradicted: int = 0
+    _track: Int64 = field(default_factory=_no_points)
+    _time: Int64 = field(default_factory=_no_points)
+    _kind: Int64 = field(default_factory=_no_points)
+    _ref: Int64 = field(default_factory=_no_points)
+    _at: dict[tuple[int, int, int, int], int] = field(default_factory=dict)
 
     def graph(self) -> Graph:
         """Nodes, then edges, then lags that reproduce the measured starts."""
         self._place_points()
         segment_ns, segment_node = self._segment_times()
         hosts = len(self._time)
-        base = self._window.begin_ns
-        length = np.zeros(hosts + len(self._works), np.int64)
+        base = self.window.begin_ns
+        length = np.zeros(hosts + len(self.works), np.int64)
         np.add.at(length, segment_node, segment_ns)
-        length[hosts:] = self._works.end - self._works.ts
-        start = np.concatenate([self._time, self._works.ts]) - base
+        length[hosts:] = self.works.end - self.works.ts
+        start = np.concatenate([self._time, self.works.ts]) - base
         release = np.full(len(start), NEVER)
-        self._host_edges(release, start)
+        self._host_edges()
         self._device_edges(hosts)
         edges = self._checked(start, length)
         loose = self._loose(edges, start, length)
-        for wait in inferred_waits(self._works, loose):
+        for wait in inferred_waits(self.works, loose):
             self._arcs.add(hosts + wait.source, hosts + wait.target, EdgeKind.ACROSS, inferred=True)
         edges = self._checked(start, length)
         order = _order(edges, start)
@@ -122,11 +134,11 @@ class _Builder:
         bare[edges.target] = False
         release[bare] = start[bare]
         return Graph(
-            window=self._window,
-            segments=self._parts,
+            window=self.window,
+            segments=self.parts,
             segment_node=segment_node,
             segment_ns=segment_ns,
-            works=self._works.index,
+            works=self.works.index,
             hosts=hosts,
             start=start,
             length=length,
@@ -134,29 +146,29 @@ class _Builder:
             edges=calibrated(edges, start, length),
             order=order,
             blocking=self._blocking_rows(),
-            opaque=self._works.opaque,
+            opaque=self.works.opaque,
             dropped=self._dropped,
         )
 
     def _place_points(self) -> None:
-        events, window = self._trace.events, self._window
+        events, window = self.trace.events, self.window
         points = _Points()
-        for track in np.unique(self._parts.track).tolist():
-            first = int(self._parts.ts[self._parts.track == track][0])
+        for track in np.unique(self.parts.track).tolist():
+            first = int(self.parts.ts[self.parts.track == track][0])
             points.add(track, first, _BEGIN)
-        launches = np.unique(self._works.launch[self._works.launch >= 0])
+        launches = np.unique(self.works.launch[self.works.launch >= 0])
         for row in launches.tolist():
             if events.ts[row] >= window.begin_ns:
                 points.add(int(events.track[row]), int(events.ts[row]), _LAUNCH, row)
-        for number, one in enumerate(self._blocked):
+        for number, one in enumerate(self.blocked):
             points.add(int(events.track[one.row]), int(events.end[one.row]), _END, number)
-        for number, burst in enumerate(self._threads):
+        for number, burst in enumerate(self.threads):
             segment = burst.segment
-            begin = int(self._parts.ts[segment])
+            begin = int(self.parts.ts[segment])
             points.add(window.track, begin, _FORK, number)
             points.add(burst.track, burst.begin_ns, _BEGIN, number)
             if burst.joined:
-                points.add(window.track, begin + int(self._parts.dur[segment]), _JOIN, number)
+                points.add(window.track, begin + int(self.parts.dur[segment]), _JOIN, number)
                 points.add(burst.track, burst.end_ns, _DONE, number)
         self._sorted_points(points)
 
@@ -178,26 +190,24 @@ class _Builder:
 
     def _segment_times(self) -> tuple[Int64, Int64]:
         """What each segment adds to its node, and that node."""
-        parts = self._parts
-        base = int(min(parts.ts.min(), self._time.min())) if len(parts.ts) else 0
-        width = int(max(parts.ts.max(), self._time.max())) - base + 1 if len(parts.ts) else 1
-        key = self._track * width + self._time - base
-        node = np.searchsorted(key, parts.track * width + parts.ts - base, side="right") - 1
+        parts = self.parts
+        points = _keys(self._track, self._time, self.window)
+        begins = _keys(parts.track, parts.ts, self.window)
+        node = np.searchsorted(points, begins, side="right") - 1
         ns = parts.dur.copy()
-        begins = parts.track * width + parts.ts - base
-        for one in self._blocked:
+        for one in self.blocked:
             if one.waited:
-                self._shorten(one, begins, width, base, ns)
-        for burst in self._threads:
+                self._shorten(one, begins, ns)
+        for burst in self.threads:
             self._give_way(burst, ns)
         return ns, node
 
-    def _shorten(self, one: Blocked, begins: Int64, width: int, base: int, ns: Int64) -> None:
+    def _shorten(self, one: Blocked, begins: Int64, ns: Int64) -> None:
         """Of a call that waited only its own cost counts as host time, at its beginning."""
-        events = self._trace.events
-        track = int(events.track[one.row]) * width - base
-        until = track + int(events.end[one.row])
-        low, high = np.searchsorted(begins, [track + int(events.ts[one.row]), until]).tolist()
+        events = self.trace.events
+        track = np.full(2, events.track[one.row], np.int64)
+        times = np.array([events.ts[one.row], events.end[one.row]], np.int64)
+        low, high = np.searchsorted(begins, _keys(track, times, self.window)).tolist()
         left = self._own_cost(one)
         for at in range(low, high):
             ns[at] = min(int(ns[at]), left)
@@ -205,15 +215,15 @@ class _Builder:
 
     def _own_cost(self, one: Blocked) -> int:
         """What the call would take with nothing to wait for; at most 10 µs."""
-        events = self._trace.events
+        events = self.trace.events
         same = events.dur[events.name == events.name[one.row]]
-        ended = max(int(self._works.end[at]) for at in one.works)
+        ended = max(int(self.works.end[at]) for at in one.works)
         rest = max(0, int(events.end[one.row]) - ended) if not one.queue else OWN_COST_NS
         return min(int(events.dur[one.row]), int(same.min()), OWN_COST_NS, max(rest, 1_000))
 
     def _give_way(self, burst: Burst, ns: Int64) -> None:
         """A thread that starts and waits for another spends its own time before and after."""
-        parts = self._parts
+        parts = self.parts
         if burst.joined:
             ns[burst.segment] = 0
         before = np.flatnonzero(
@@ -222,28 +232,26 @@ class _Builder:
         if len(before) and parts.owner[before[0]] == NONE:
             ns[before[0]] = 0
 
-    def _host_edges(self, release: Int64, start: Int64) -> None:
-        arcs, size = self._arcs, len(self._time)
+    def _host_edges(self) -> None:
+        arcs = self._arcs
         same = np.flatnonzero(self._track[1:] == self._track[:-1])
         for at in same.tolist():
             arcs.add(at, at + 1, EdgeKind.PROGRAM, inferred=False)
-        release[0:size][np.setdiff1d(np.arange(size), same + 1)] = NEVER
-        for number, burst in enumerate(self._threads):
-            track, segment = self._window.track, burst.segment
-            begin = int(self._parts.ts[segment])
+        for number, burst in enumerate(self.threads):
+            track, segment = self.window.track, burst.segment
+            begin = int(self.parts.ts[segment])
             fork = self._find(track, _FORK, number, begin)
             target = self._find(burst.track, _BEGIN, number, burst.begin_ns)
             guessed = not burst.recorded
             arcs.add(fork, target, EdgeKind.THREAD, from_end=False, inferred=guessed)
             if burst.joined:
                 done = self._find(burst.track, _DONE, number, burst.end_ns)
-                until = begin + int(self._parts.dur[segment])
+                until = begin + int(self.parts.dur[segment])
                 join = self._find(track, _JOIN, number, until)
                 arcs.add(done, join, EdgeKind.THREAD, from_end=False, inferred=guessed)
-        del start
 
     def _device_edges(self, hosts: int) -> None:
-        events, works, arcs = self._trace.events, self._works, self._arcs
+        events, works, arcs = self.trace.events, self.works, self._arcs
         at = {
             (int(r)): n
             for n, (k, r) in enumerate(zip(self._kind, self._ref, strict=True))
@@ -254,9 +262,9 @@ class _Builder:
                 arcs.add(at[row], hosts + place, EdgeKind.LAUNCH, from_end=False, inferred=False)
         for source, target in self._stream_pairs():
             arcs.add(hosts + source, hosts + target, EdgeKind.STREAM, inferred=False)
-        for wait in recorded_waits(self._trace, self._structure, works):
+        for wait in recorded_waits(self.trace, self.structure, works):
             arcs.add(hosts + wait.source, hosts + wait.target, EdgeKind.ACROSS, inferred=False)
-        for number, one in enumerate(self._blocked):
+        for number, one in enumerate(self.blocked):
             track, time = int(events.track[one.row]), int(events.end[one.row])
             target = self._find(track, _END, number, time)
             kind = EdgeKind.QUEUE if one.queue else EdgeKind.BLOCKING
@@ -265,7 +273,7 @@ class _Builder:
 
     def _stream_pairs(self) -> list[tuple[int, int]]:
         """Work and the one before it on its stream; overlapping ones have no order (counted)."""
-        works, out = self._works, []
+        works, out = self.works, []
         for stream in range(int(works.stream.max()) + 1 if len(works) else 0):
             mine = np.flatnonzero(works.stream == stream)
             mine = mine[np.lexsort((works.end[mine], works.ts[mine]))]
@@ -323,8 +331,14 @@ class _Builder:
     def _blocking_rows(self) -> Int64:
         out = np.full(len(self._time), NONE, np.int64)
         for at in np.flatnonzero(self._kind == _END).tolist():
-            out[at] = self._blocked[int(self._ref[at])].row
+            out[at] = self.blocked[int(self._ref[at])].row
         return out
+
+
+def _keys(track: Int64, time: Int64, window: Window) -> Int64:
+    """Numbers that sort by (track, time); all times lie in the window."""
+    width = window.end_ns - window.begin_ns + 2
+    return track * width + np.clip(time - window.begin_ns, 0, width - 1)
 
 
 def _order(edges: Edges, start: Int64) -> Int64:

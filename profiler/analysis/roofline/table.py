@@ -11,7 +11,7 @@ from profiler.analysis.roofline.calls import parse_call
 from profiler.analysis.roofline.cost import Cost
 from profiler.analysis.roofline.peaks import Peaks
 from profiler.analysis.roofline.registry import cost_of, has_formula, is_matrix
-from profiler.trace.batch import Bool
+from profiler.trace.batch import Bool, Int32
 from profiler.trace.clock import Int64
 from profiler.trace.link import Structure
 from profiler.trace.model import Trace
@@ -155,7 +155,7 @@ def _counted(structure: Structure, has_cost: Bool, matrix: Bool) -> Bool:
     return np.asarray(counted_matrix | (light & ~_above(parent, light | counted_matrix)))
 
 
-def _above(parent: Int64, chosen: Bool) -> Bool:
+def _above(parent: Int32, chosen: Bool) -> Bool:
     """Positions that have a chosen one somewhere inside them."""
     out = np.zeros(len(parent), np.bool_)
     at = parent[chosen]

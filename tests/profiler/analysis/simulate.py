@@ -12,7 +12,7 @@ import json
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,7 +67,7 @@ class Simulator:
 
     @contextmanager
     def frame(
-        self, name: str, cat: str = "cpu_op", own_ns: int = 0, **args: object
+        self, name: str, cat: str = "cpu_op", own_ns: int = 0, args: Json | None = None
     ) -> Iterator[None]:
         """A host event around what happens inside; `own_ns` before and after it together."""
         begin, tid = self.now, self.tid
@@ -75,7 +75,7 @@ class Simulator:
         self.now += own_ns // 2
         yield
         self.now += own_ns - own_ns // 2
-        self.emit(cat, name, begin, self.now - begin, tid=tid, args=args)
+        self.emit(cat, name, begin, self.now - begin, tid=tid, args=dict(args or {}))
 
     def emit(self, cat: str, name: str, ts: int, dur: int, **more: object) -> Json:
         """One complete event."""
@@ -86,11 +86,11 @@ class Simulator:
             self.build.next_id += 1
         return self.build.event(cat, name, ts / 1000, dur / 1000, **more)
 
-    def step(self, number: int) -> object:
+    def step(self, number: int) -> AbstractContextManager[None]:
         """The mark of a step."""
         return self.frame(f"ProfilerStep#{number}", "user_annotation")
 
-    def module(self, path: str) -> object:
+    def module(self, path: str) -> AbstractContextManager[None]:
         """The mark of a module."""
         return self.frame(f"module: {path}", "user_annotation")
 
@@ -103,7 +103,6 @@ class Simulator:
         call: str = "cudaLaunchKernel",
         cat: str = "kernel",
         cost_ns: int = LAUNCH_NS,
-        **args: object,
     ) -> int:
         """Launch one piece of work; its end."""
         self.correlation += 1
@@ -117,7 +116,7 @@ class Simulator:
             tid=self.tid,
             args={"correlation": self.correlation},
         )
-        return self._work(kernel, ns, begin, stream, cat, args)
+        return self._work(kernel, ns, begin, stream, cat, {})
 
     def _work(
         self, kernel: str, ns: int, issued: int, stream: int, cat: str, args: dict[str, object]

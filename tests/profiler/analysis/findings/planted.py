@@ -74,12 +74,11 @@ class Program:
         types: Sequence[str],
         ns: int,
         kernel: str = "",
-        **more: int,
     ) -> None:
         """An operator that launches one kernel."""
         shape_args = {"Input Dims": list(shapes), "Input type": list(types)}
-        with self.sim.frame(name, own_ns=2_000, **shape_args):
-            self.sim.launch(kernel or f"kernel_{name.rpartition('::')[2]}", ns, **more)
+        with self.sim.frame(name, own_ns=2_000, args=shape_args):
+            self.sim.launch(kernel or f"kernel_{name.rpartition('::')[2]}", ns)
 
     def mm(self, m: int, k: int, n: int, factor: float = 1.0, *, fp32: bool = False) -> None:
         """A matrix product; `factor` times slower than it could be."""
@@ -163,9 +162,9 @@ class Case:
     whole: Hook | None = None
     context: Context | None = None
 
-    def recorded(self) -> tuple[Trace, Structure]:
-        """The trace with the plant."""
-        return Program(self.size).run(self, fixed=False).sim.linked()
+    def recorded(self, *, fixed: bool = False) -> tuple[Trace, Structure]:
+        """The trace with the plant, or of the program without it."""
+        return Program(self.size).run(self, fixed=fixed).sim.linked()
 
     def truth_ns(self) -> int:
         """What a step takes less without the plant."""
@@ -216,7 +215,7 @@ def tiny_kernels(count: int) -> Hook:
         for number in range(count):
             shape = {"Input Dims": [[1, 1024]], "Input type": ["c10::BFloat16"]}
             own, cost = (0, 1_500) if fixed else (3_000, 4_000)
-            with p.sim.frame(f"custom::tiny{number % 5}", own_ns=own, **shape):
+            with p.sim.frame(f"custom::tiny{number % 5}", own_ns=own, args=shape):
                 p.sim.launch("tiny", 1_200, cost_ns=cost)
 
     return hook
@@ -305,7 +304,10 @@ def contiguous(p: Program, _: int, fixed: bool) -> None:
         return
     shape = [p.size.tokens, 8 * p.size.hidden]
     args = {"Input Dims": [shape], "Input type": ["c10::BFloat16"]}
-    with p.sim.frame("aten::contiguous", **args), p.sim.frame("aten::clone", own_ns=1_000, **args):
+    with (
+        p.sim.frame("aten::contiguous", args=args),
+        p.sim.frame("aten::clone", own_ns=1_000, args=args),
+    ):
         types = ["c10::BFloat16"] * 2
         p.op("aten::copy_", [shape, shape], types, p.ns(0, 4 * shape[0] * shape[1]))
 
@@ -404,7 +406,7 @@ def python_loop(rows: int) -> Hook:
             with p.sim.module(f"layers.{layer}.mlp"):
                 for _mm in range(3):
                     args = {"Input Dims": [[64, 1024], [1024, 1024]], "Input type": ["float"] * 2}
-                    with p.sim.frame("aten::mm", own_ns=400_000, **args):
+                    with p.sim.frame("aten::mm", own_ns=400_000, args=args):
                         pass
                     p.sim.think(1_000)
 

@@ -30,14 +30,14 @@ class Numbers:
 Plan = Callable[[Simulator, Numbers], None]
 
 
-def heavy(sim: Simulator, n: Numbers, ns: int, **more: int) -> None:
+def heavy(sim: Simulator, n: Numbers, ns: int, *, stream: int = 7) -> None:
     with sim.frame("aten::mm", own_ns=2_000):
-        sim.launch("heavy", int(ns * n.heavy), **more)
+        sim.launch("heavy", int(ns * n.heavy), stream=stream)
 
 
-def light(sim: Simulator, ns: int = 3_000, **more: int) -> None:
+def light(sim: Simulator, ns: int = 3_000, *, stream: int = 7) -> None:
     with sim.frame("aten::add", own_ns=3_000):
-        sim.launch("light", ns, **more)
+        sim.launch("light", ns, stream=stream)
 
 
 def work(sim: Simulator, n: Numbers, ns: int) -> None:
@@ -149,7 +149,7 @@ CHANGES = (
 def recorded(plan: Plan, numbers: Numbers, steps: int = 3) -> tuple[Trace, Structure]:
     sim = Simulator()
     for step in range(steps):
-        with sim.step(step):  # type: ignore[attr-defined]
+        with sim.step(step):
             plan(sim, numbers)
     return sim.linked()
 
