@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from profiler.analysis.calltree import CallTree, Frames, call_tree
 from profiler.analysis.collectives import collective_rows
 from profiler.analysis.critical import critical_path
+from profiler.analysis.findings import find, finding_rows
 from profiler.analysis.idle import idle_rows
 from profiler.analysis.kernels import kernel_rows
 from profiler.analysis.launches import launch_report
@@ -85,6 +86,7 @@ def analysed(path: Path, found: Linked) -> Analysed:
         memory=memory_curves(trace),
         critical_path=critical_path(trace, structure),
     )
+    report = replace(report, findings=finding_rows(find(trace, structure, report)))
     return Analysed(path, trace, structure, tree, frames, report)
 
 

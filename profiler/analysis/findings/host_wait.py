@@ -52,8 +52,11 @@ def find(scene: Scene) -> list[Candidate]:
     slow = ends_late & (own > limit)
     mine = plain[slow[intervals.segment[plain]]]
     groups: dict[str, list[int]] = defaultdict(list)
-    for segment in mine.tolist():
-        groups[_place(scene, segment)].append(segment)
+    places: dict[int, str] = {}
+    for segment, owner in zip(mine.tolist(), graph.segments.owner[mine].tolist(), strict=True):
+        if owner not in places:
+            places[owner] = _place(scene, owner)
+        groups[places[owner]].append(segment)
     usual = _usual_ns(scene)
     return [
         _candidate(scene, place, chosen, usual / own[intervals.segment[chosen]])
@@ -72,9 +75,8 @@ def _gathered(scene: Scene, groups: dict[str, list[int]]) -> dict[str, Int64]:
     return own | ({"many places": np.concatenate(rest)} if rest else {})
 
 
-def _place(scene: Scene, segment: int) -> str:
+def _place(scene: Scene, at: int) -> str:
     """Where host time was spent: the module, else the outermost operator or mark around it."""
-    at = int(scene.graph.segments.owner[segment])
     if at >= 0 and scene.module_of[at] >= 0:
         return scene.module_name(int(scene.module_of[at]))
     parent, outer = scene.structure.host.parent, at

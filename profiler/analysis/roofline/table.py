@@ -124,16 +124,19 @@ _NOTHING = Cost(flops=0, size_bytes=0, unit="move", dtype="float32")
 def _signatures(trace: Trace, structure: Structure) -> tuple[Int64, list[Signature]]:
     """Per position of `ops` the number of its signature, and the signatures."""
     events, rows = trace.events, structure.ops.rows
-    columns = [events.name[rows].astype(np.int64)]
-    columns += [events.dense(c)[rows] for c in ("shapes", "dtypes")]
-    has_scalars = "concrete" in events.sparse
-    columns.append(
-        events.dense("concrete")[rows] if has_scalars else np.full(len(rows), -1, np.int64)
-    )
-    unique, inverse = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    key = events.name[rows].astype(np.int64)
+    codes = [key]
+    for column in ("shapes", "dtypes", "concrete"):
+        if column in events.sparse and len(events.sparse[column].rows):
+            codes.append(events.dense(column)[rows])
+            wide = key * (int(codes[-1].max()) + 2) + codes[-1] + 1
+            key = np.unique(wide, return_inverse=True)[1].astype(np.int64)
+        else:
+            codes.append(np.full(len(rows), -1, np.int64))
+    _, first, number = np.unique(key, return_index=True, return_inverse=True)
     texts = [*trace.strings, ""]
-    made = [Signature(texts[a], texts[b], texts[c], texts[d]) for a, b, c, d in unique.T.tolist()]
-    return np.asarray(inverse, np.int64).reshape(-1), made
+    made = [Signature(*(texts[int(column[at])] for column in codes)) for at in first.tolist()]
+    return np.asarray(number, np.int64), made
 
 
 def _cost(signature: Signature) -> Cost | None:
@@ -228,12 +231,15 @@ def _uncounted(
     total = int(own.sum())
     groups: dict[str, list[int]] = {}
     reasons: dict[str, str] = {}
-    for at in np.flatnonzero((signature < 0) & (own > 0)).tolist():
-        made = signatures[int(number[at])]
-        group = groups.setdefault(made.name, [0, 0])
-        group[0] += 1
-        group[1] += int(own[at])
-        reasons.setdefault(made.name, _reason(made))
+    left = np.flatnonzero((signature < 0) & (own > 0))
+    calls = np.bincount(number[left], minlength=len(signatures)).tolist()
+    sums = np.zeros(len(signatures), np.int64)
+    np.add.at(sums, number[left], own[left])
+    for at in np.unique(number[left]).tolist():
+        group = groups.setdefault(signatures[at].name, [0, 0])
+        group[0] += calls[at]
+        group[1] += int(sums[at])
+        reasons.setdefault(signatures[at].name, _reason(signatures[at]))
     rows = [
         Uncounted(name=n, calls=c, total_ns=ns, share=ns / total, reason=reasons[n])
         for n, (c, ns) in groups.items()
