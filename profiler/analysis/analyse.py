@@ -28,6 +28,7 @@ from profiler.analysis.report import Report, TraceFacts
 from profiler.analysis.speedscope import Flame, flame
 from profiler.analysis.steps import step_rows
 from profiler.analysis.timeline import device_key, stream_rows, timelines
+from profiler.trace.heap import trim
 from profiler.trace.intern import encodable
 from profiler.trace.link import Structure, link
 from profiler.trace.model import Trace
@@ -59,7 +60,9 @@ class Analysed:
 def linked(raw: RawTrace) -> Linked:
     """Normalise and link a raw trace."""
     trace = normalise(raw)
-    return Linked(trace, link(trace))
+    structure = link(trace)
+    trim()
+    return Linked(trace, structure)
 
 
 def analysed(path: Path, found: Linked) -> Analysed:

@@ -104,6 +104,8 @@ class _Walk:
         self._last = max([end, *device.end[self._work].tolist()])
         self._streams, self._stream_of = self._lanes()
         self._calls = self._host_lanes(begin, end)
+        op_ts = trace.events.ts[structure.ops.rows]
+        self._in_step = np.asarray((op_ts < end) & (trace.events.end[structure.ops.rows] > begin))
         self._blocking = {
             code for code, text in enumerate(trace.strings) if rules().is_blocking(text)
         }
@@ -218,7 +220,7 @@ class _Walk:
         """The innermost operator a thread was in just before `at`."""
         events, ops = self._trace.events, self._structure.ops
         if thread not in self._operators:
-            mine = np.flatnonzero(events.track[ops.rows] == thread)
+            mine = np.flatnonzero(self._in_step & (events.track[ops.rows] == thread))
             starts = events.ts[ops.rows[mine]]
             self._operators[thread] = (mine.tolist(), starts.tolist())
         positions, starts_of = self._operators[thread]

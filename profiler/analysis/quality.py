@@ -16,7 +16,7 @@ from profiler.trace.link import Structure
 from profiler.trace.model import Trace
 from profiler.trace.vendors import rules
 
-_MOST_PLACES = 1 << 27
+_MOST_PLACES = 1 << 22
 
 
 def quality_report(trace: Trace, structure: Structure) -> QualityReport:

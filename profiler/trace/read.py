@@ -8,6 +8,7 @@ from profiler.errors import TraceError
 from profiler.trace.blocks import Blocks
 from profiler.trace.decode import Decoder
 from profiler.trace.header import parse_header
+from profiler.trace.heap import give_big_blocks_back, trim
 from profiler.trace.limits import Limits
 from profiler.trace.raw import Joiner, RawTrace
 from profiler.trace.share import Helper, Numbers, processes_for, taken_batches, without_gc
@@ -52,6 +53,7 @@ class Reading:
 
     def finish(self) -> RawTrace:
         """The joined columns; raises `TraceError` for anything that is no usable trace."""
+        give_big_blocks_back()
         blocks = Blocks(self._source)
         joiner = Joiner(self._limits)
         numbers = None if self._numbers is None else self._numbers.reader
@@ -77,6 +79,7 @@ class Reading:
 
     def _joined(self, blocks: Blocks, joiner: Joiner) -> RawTrace:
         raw, tail = joiner.finish()
+        trim()
         raw.header = parse_header(blocks.header, tail)
         raw.sha256 = self._source.sha256
         raw.warnings += self._source.warnings

@@ -19,12 +19,11 @@ from profiler.trace.blocks import Blocks
 from profiler.trace.header import closed_head, closed_tail, parsed_object
 from profiler.trace.intern import encodable
 from profiler.trace.limits import Limits
+from profiler.trace.privacy import CLEAN_COPY, HOLDS
 from profiler.trace.salvage import decode_block
 from profiler.trace.source import Source
 
 REDACTED = "[redacted]"
-CLEAN_COPY = ": none of it is kept; --redact writes a clean copy"
-"""How the warning of `findings` ends."""
 _TOKEN_TEXT = (
     r"hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|"
     r"glpat-[A-Za-z0-9_-]{16,}|sk-[A-Za-z0-9_-]{20,}|AKIA[0-9A-Z]{16}|xox[abprs]-[A-Za-z0-9-]{10,}|"
@@ -83,7 +82,7 @@ def findings(values: dict[str, object]) -> list[str]:
     if not named:
         return []
     text = encodable(", ".join(named))
-    return [f"the file holds {text}{CLEAN_COPY}"]
+    return [f"{HOLDS}{text}{CLEAN_COPY}"]
 
 
 def _walk(value: object, path: str) -> Iterator[tuple[str, str]]:

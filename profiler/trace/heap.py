@@ -1,0 +1,37 @@
+"""Keeps freed memory from staying with the process (glibc; elsewhere these do nothing).
+
+Decoding makes and frees millions of small objects between large columns, and
+the analyses large temporary arrays; left alone, the C library keeps most of
+that for later, which doubles the memory of a big trace.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+
+_MMAP_THRESHOLD = -3
+_BIG_BYTES = 1 << 16
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    try:
+        library = ctypes.CDLL(None)
+    except (OSError, TypeError):
+        return None
+    return library if hasattr(library, "malloc_trim") else None
+
+
+def give_big_blocks_back() -> None:
+    """From now on blocks above 64 KiB go back to the system as soon as they are freed."""
+    library = _library()
+    if library is not None:
+        library.mallopt(_MMAP_THRESHOLD, _BIG_BYTES)
+
+
+def trim() -> None:
+    """Give freed small blocks back now."""
+    library = _library()
+    if library is not None:
+        library.malloc_trim(0)
