@@ -10,38 +10,87 @@ import numpy as np
 from profiler.analysis.findings.scene import Scene
 from profiler.analysis.findings.types import Candidate
 from profiler.analysis.replay.change import Change, combined, host
+from profiler.trace.batch import NONE
 from profiler.trace.clock import Int64
 from profiler.trace.kinds import Kind
 from profiler.trace.nest import nearest
 from profiler.units import count, duration
 
 REPEATED = 8
-"""Calls of one operator inside one module call that are a loop over data."""
+"""Calls of one operator with one shape inside one module call that are a loop over data."""
+
+REPEATED_OUTSIDE = 32
+"""The same per step, outside of modules."""
+
+BYTES_PER_NS = 8.0
+"""Traffic of one core, to tell moving data from dispatch in small calls."""
 
 OUTSIDE = "outside of modules"
 
 
 @dataclass(frozen=True, slots=True)
-class _Usual:
-    """Calibrated costs: dispatch of one call per operator name, and Python between two calls."""
+class _Place:
+    """Calls of one kind of module (positions of `host`; -1 stands for outside of all)."""
 
-    dispatch_ns: dict[str, float]
-    between_ns: float
+    name: str
+    modules: tuple[int, ...]
+    looped: bool
+
+
+class _Calls:
+    """Root operators of the stepping thread by the module they are called in."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.roots = _root_operators(scene)
+        self.by_module: dict[int, list[int]] = defaultdict(list)
+        for at in self.roots.tolist():
+            self.by_module[int(scene.module_of[at])].append(at)
+        self.thinking = _thinking(scene)
+        owner = scene.graph.segments.owner[self.thinking]
+        inside = scene.module_of[np.maximum(owner, 0)] if len(scene.module_of) else owner
+        self.thinking_module = np.where(owner >= 0, inside, NONE)
+        gaps = scene.graph.segment_ns[self.thinking]
+        self.between_ns = float(np.percentile(gaps, 25)) if len(gaps) else 0.0
+        self.shapes = scene.trace.events.dense("shapes")[scene.structure.host.rows].tolist()
+
+    def key(self, at: int) -> tuple[str, int]:
+        """Operator and shapes of one call."""
+        return self.scene.names[at], self.shapes[at]
+
+    def looped(self, module: int) -> bool:
+        """Whether one call of this module repeats the same small operator many times."""
+        counts = Counter(self.key(at) for at in self.by_module.get(module, ()))
+        most = counts.most_common(1)[0][1] if counts else 0
+        if module >= 0:
+            return most >= REPEATED
+        marked = bool((self.scene.kinds == Kind.MODULE).any())
+        return marked and most >= REPEATED_OUTSIDE * self.scene.steps
+
+    def places(self) -> list[_Place]:
+        """Modules by folded path; loops over the same operators together, whatever the path."""
+        groups: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        loops: dict[tuple[str, ...], bool] = {}
+        for module in sorted({*self.by_module, *self.thinking_module.tolist()}):
+            name = self.scene.module_name(module) if module >= 0 else OUTSIDE
+            looped = self.looped(module)
+            names = sorted({self.scene.names[at] for at in self.by_module.get(module, ())})
+            key = ("loop", *names) if looped and module >= 0 else (name, str(looped))
+            groups[key].append(module)
+            loops[key] = looped
+        return [_Place(self._named(m), tuple(m), loops[key]) for key, m in groups.items()]
+
+    def _named(self, modules: list[int]) -> str:
+        paths = {self.scene.module_name(m) if m >= 0 else OUTSIDE: None for m in modules}
+        return " and ".join(list(paths)[:3])
 
 
 def find(scene: Scene) -> list[Candidate]:
     """Per module: loops of small operators, and Python time above the usual between two calls."""
     if scene.on_device or scene.trace.device_kind != "cpu":
         return []
-    roots = _root_operators(scene)
-    usual = _usual(scene, roots)
-    calls: dict[int, list[int]] = defaultdict(list)
-    for at in roots.tolist():
-        calls[int(scene.module_of[at])].append(at)
-    by_module: dict[str, list[int]] = defaultdict(list)
-    for module in {*calls, *_thinking_modules(scene)}:
-        by_module[scene.module_name(module) if module >= 0 else OUTSIDE].append(module)
-    made = [_candidate(scene, name, mods, calls, usual) for name, mods in by_module.items()]
+    calls = _Calls(scene)
+    made = [_candidate(calls, place) for place in calls.places()]
     return [one for one in made if one is not None]
 
 
@@ -63,85 +112,73 @@ def _thinking(scene: Scene) -> Int64:
     return np.flatnonzero(outside & (parts.track == scene.graph.window.track))
 
 
-def _module_of_segments(scene: Scene, segments: Int64) -> Int64:
-    owner = scene.graph.segments.owner[segments]
-    return np.where(owner >= 0, scene.module_of[np.maximum(owner, 0)], -1)
-
-
-def _thinking_modules(scene: Scene) -> set[int]:
-    return set(_module_of_segments(scene, _thinking(scene)).tolist())
-
-
-def _usual(scene: Scene, roots: Int64) -> _Usual:
-    events = scene.trace.events
-    dur = events.dur[scene.structure.host.rows[roots]]
-    least: dict[str, float] = {}
-    for at, ns in zip(roots.tolist(), dur.tolist(), strict=True):
-        name = scene.names[at]
-        least[name] = min(least.get(name, ns), ns)
-    gaps = scene.graph.segment_ns[_thinking(scene)]
-    gaps = gaps[gaps > 0]
-    return _Usual(least, float(np.percentile(gaps, 25)) if len(gaps) else 0.0)
-
-
-def _candidate(
-    scene: Scene, name: str, modules: list[int], calls: dict[int, list[int]], usual: _Usual
-) -> Candidate | None:
-    thinking = _thinking(scene)
-    mine = thinking[np.isin(_module_of_segments(scene, thinking), modules)]
-    loops = [m for m in modules if m >= 0 and _looped(scene, calls.get(m, []))]
-    operators = [at for m in modules for at in calls.get(m, [])]
+def _candidate(calls: _Calls, place: _Place) -> Candidate | None:
+    scene = calls.scene
+    mine = calls.thinking[np.isin(calls.thinking_module, place.modules)]
+    operators = [at for m in place.modules for at in calls.by_module.get(m, ())]
     python = scene.host_ns(mine)
-    wanted = usual.between_ns * 2 * max(1, len(operators))
-    changes = [_loop(scene, calls[m], usual) for m in loops]
-    looped = sum(len(calls[m]) - len({scene.names[at] for at in calls[m]}) for m in loops)
-    wanted -= usual.between_ns * 2 * looped
+    spared = _spared(calls, place) if place.looped else 0
+    changes = [_loop(calls, place)] if place.looped else []
+    wanted = 2 * calls.between_ns * max(1, len(operators) - spared)
     if python > wanted:
-        factor = max(0.0, wanted / python)
-        new = (scene.graph.segment_ns[mine] * factor).astype(np.int64)
-        changes.append(host(name, mine, new))
+        new = (scene.graph.segment_ns[mine] * (wanted / python)).astype(np.int64)
+        changes.append(host(place.name, mine, new))
     if not changes:
         return None
-    title = (
-        f"{name} loops over {count(round(looped / scene.steps))} small operator calls a step"
-        if loops
-        else f"Python in {name} takes {duration(scene.per_step(python))} a step"
-    )
+    most = [n for n, _ in Counter(scene.names[at] for at in operators).most_common(4)]
+    number = count(round(len(operators) / scene.steps))
     return Candidate(
         kind="host_overhead",
-        subject=name,
-        title=title,
+        subject=place.name,
+        title=f"{place.name} loops over {number} small calls a step, most of {most[0]}"
+        if place.looped
+        else f"Python in {place.name} takes {duration(scene.per_step(python))} a step",
         advice="Do it in one operator on the whole tensor, or compile this region."
-        if loops
+        if place.looped
         else "Move this work out of the step, or compile the region.",
-        change=combined(name, changes),
+        change=combined(place.name, changes),
         evidence={
             "python_ns": scene.per_step(python),
             "calls_per_step": round(len(operators) / scene.steps),
-            "operators": [n for n, _ in Counter(scene.names[a] for a in operators).most_common(4)],
+            "operators": most,
         },
-        modules=(name,) if name != OUTSIDE else (),
+        modules=tuple(place.name.split(" and ")) if place.name != OUTSIDE else (),
         calls=len(operators),
     )
 
 
-def _looped(scene: Scene, operators: list[int]) -> bool:
-    counts = Counter(scene.names[at] for at in operators)
-    return bool(counts) and counts.most_common(1)[0][1] >= REPEATED
+def _groups(calls: _Calls, place: _Place) -> list[Int64]:
+    """Repeated calls of one operator and shape: per module call, outside per step."""
+    scene, out = calls.scene, []
+    for module in place.modules:
+        members: dict[tuple[str, int, int], list[int]] = defaultdict(list)
+        for at in calls.by_module.get(module, ()):
+            step = 0 if module >= 0 else scene.step_of(at)
+            members[(*calls.key(at), step)].append(at)
+        out += [np.array(group, np.int64) for group in members.values() if len(group) > 1]
+    return out
 
 
-def _loop(scene: Scene, operators: list[int], usual: _Usual) -> Change:
-    """Each operator once over all data: of repeated calls one dispatch and all data time stay."""
-    parts = []
-    events, rows = scene.trace.events, scene.structure.host.rows
-    by_name: dict[str, list[int]] = defaultdict(list)
-    for at in operators:
-        by_name[scene.names[at]].append(at)
-    for name, members in by_name.items():
-        if len(members) < 2:
-            continue
-        total = float(events.dur[rows[np.array(members)]].sum())
-        spared = usual.dispatch_ns[name] * (len(members) - 1)
-        frames = scene.inside(scene.frames(np.array(members)))
-        parts.append(scene.scaled(name, frames, max(0.0, 1 - spared / total) if total else 1.0))
-    return combined("", parts)
+def _spared(calls: _Calls, place: _Place) -> int:
+    """Calls that working on the whole tensor at once would not make."""
+    return sum(len(group) - 1 for group in _groups(calls, place))
+
+
+def _loop(calls: _Calls, place: _Place) -> Change:
+    """Each operator once over all data: of its calls one dispatch and the data's traffic stay."""
+    scene = calls.scene
+    dur = scene.trace.events.dur[scene.structure.host.rows]
+    left: dict[int, float] = {}
+    for group in _groups(calls, place):
+        total = float(dur[group].sum())
+        traffic = scene.bytes_at(int(group[0])) * len(group) / BYTES_PER_NS
+        new = min(total, float(dur[group].min()) + traffic)
+        left |= dict.fromkeys(group.tolist(), new / total if total else 1.0)
+    frames = np.array(sorted(left), np.int64)
+    factor = np.ones(len(scene.structure.host.rows))
+    factor[frames] = [left[at] for at in frames.tolist()]
+    mine = scene.segments_of(scene.inside(scene.frames(frames)))
+    owner = scene.graph.segments.owner[mine]
+    chosen = scene.frames(frames)
+    root = np.where(chosen[owner], owner, nearest(scene.structure.host.parent, chosen)[owner])
+    return host("", mine, (scene.graph.segment_ns[mine] * factor[root]).astype(np.int64))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -181,11 +182,17 @@ class Scene:
         window = self.graph.window
         return positions[(ts >= window.begin_ns) & (ts < window.end_ns)]
 
-    @cached_property
-    def step_of_segment(self) -> Int64:
-        """Per segment the number of the step it starts in."""
-        starts = np.array([a for a, _ in self.graph.window.bounds] or [self.graph.window.begin_ns])
-        return np.searchsorted(starts, self.graph.segments.ts, side="right") - 1
+    def step_of(self, position: int) -> int:
+        """Number of the step in which a frame starts."""
+        starts = [a for a, _ in self.graph.window.bounds] or [self.graph.window.begin_ns]
+        at = int(self.trace.events.ts[self.structure.host.rows[position]])
+        return bisect_right(starts, at) - 1
+
+    def bytes_at(self, position: int) -> int:
+        """Least traffic of the operator at a position of `Structure.host`; 0 where not counted."""
+        at = int(self.structure.op_position[self.structure.host.rows[position]])
+        number = int(self.roof.signature[at]) if at >= 0 else NONE
+        return self.roof.costs[number].size_bytes if number >= 0 else 0
 
     @cached_property
     def tight(self) -> Int64:

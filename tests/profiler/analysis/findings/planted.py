@@ -16,6 +16,7 @@ from profiler.analysis.report import RankRow, RankSet
 from profiler.trace.link import Structure
 from profiler.trace.model import Trace
 from tests.profiler.analysis.simulate import Simulator
+from tests.profiler.trace.build import Json
 
 REACHED = 0.9
 
@@ -399,14 +400,15 @@ def python_loop(rows: int) -> Hook:
             with p.sim.module(f"layers.{layer}.norm"):
                 for _row in range(1 if fixed else rows):
                     for name in ("aten::pow", "aten::mean", "aten::rsqrt", "aten::mul"):
-                        data = 300 * rows if fixed else 300
-                        with p.sim.frame(name, own_ns=3_000 + data):
+                        here = rows if fixed else 1
+                        args: Json = {"Input Dims": [[here, 300]], "Input type": ["float"]}
+                        with p.sim.frame(name, own_ns=3_000 + 300 * here, args=args):
                             pass
                         p.sim.think(1_000)
             with p.sim.module(f"layers.{layer}.mlp"):
                 for _mm in range(3):
-                    args = {"Input Dims": [[64, 1024], [1024, 1024]], "Input type": ["float"] * 2}
-                    with p.sim.frame("aten::mm", own_ns=400_000, args=args):
+                    wide: Json = {"Input Dims": [[64, 1024], [1024, 1024]]}
+                    with p.sim.frame("aten::mm", own_ns=400_000, args=wide):
                         pass
                     p.sim.think(1_000)
 
