@@ -13,7 +13,7 @@ help: ## list the targets
 	@printf '  %-14s %s\n' $(foreach name,$(BENCHES),bench-$(name) 'measure $(name) and compare with its goal')
 
 up: setup ## set up what is missing, start everything, queue the demo on the first start
-	@$(BIN)/python manage.py up
+	@exec $(BIN)/python -m workers.up
 
 setup: $(VENV)/.installed assets ## install what is missing (quick when nothing changed)
 

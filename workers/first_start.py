@@ -5,12 +5,17 @@ from __future__ import annotations
 from django.urls import reverse
 
 from dashboard.models import Role, User
-from dashboard.services import accounts, demo
+from dashboard.services import accounts, catalog, demo
 
 
 def queue_demo() -> list[int]:
     """Queue the demo when there has never been a run; the ids of its runs."""
     return demo.queue_demo()
+
+
+def known_platform() -> None:
+    """The platform of this installation, so that the pages can name it before any run."""
+    catalog.ensure_platform()
 
 
 def admin_link() -> str:

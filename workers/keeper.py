@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 BATCH = 50
 PUBLISH_S = 0.2
+GARBAGE_S = 3600.0
 _PAUSE_LIMIT_S = 10.0
 
 
@@ -107,6 +108,14 @@ def _reconcile() -> None:
         logger.info("rang again for %d that nobody took", count)
 
 
+def _collect_garbage() -> None:
+    from dashboard.services import artifacts
+
+    count = artifacts.collect_garbage()
+    if count:
+        logger.info("removed %d stored files that nothing names", count)
+
+
 def main() -> int:
     """Until SIGTERM or SIGINT."""
     stop = threading.Event()
@@ -122,6 +131,7 @@ def main() -> int:
         Loop("publish", Publisher().publish_due, PUBLISH_S, stop),
         Loop("sweep", _sweep, settings.SWEEP_S, stop),
         Loop("reconcile", _reconcile, settings.RECONCILE_S / 2, stop),
+        Loop("garbage", _collect_garbage, GARBAGE_S, stop),
         Loop(
             "presence",
             lambda: server.beat(name, "keeper", platform="", detail=""),

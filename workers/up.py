@@ -144,7 +144,9 @@ class Up:
 
         os.environ["VAR_DIR"] = str(self._var_dir)
         set_up_django()
-        from workers.first_start import admin_link, queue_demo
+        from workers.first_start import admin_link, known_platform, queue_demo
+
+        known_platform()
 
         if self._demo:
             made = queue_demo()
