@@ -57,7 +57,7 @@ def call_tree(trace: Trace, structure: Structure, forward: Int32) -> tuple[CallT
     names = trace.events.name[nesting.rows]
     shown = ~_marks(trace, names)
     parent = nearest(nesting.parent, shown)
-    parent = _under_forward(trace, structure, nesting, parent, forward)
+    parent = _under_forward(trace, structure, nesting, parent, forward=forward)
     parent, cut = _limited(parent)
     node, node_parent, node_name = _nodes(parent, names, shown)
     between = int(nesting.self_ns[~shown].sum())
@@ -100,7 +100,7 @@ def _nesting(trace: Trace, structure: Structure) -> Nesting:
     kinds = np.array((*HOST_KINDS, Kind.PYTHON), np.int8)
     rows = np.flatnonzero(np.isin(events.kind, kinds))
     tie = events.external_id[rows]
-    return nest(rows, events.track[rows], events.ts[rows], events.dur[rows], tie)
+    return nest(rows, events.track[rows], events.ts[rows], events.dur[rows], tie=tie)
 
 
 def _marks(trace: Trace, names: Int32) -> Bool:
@@ -109,7 +109,7 @@ def _marks(trace: Trace, names: Int32) -> Bool:
 
 
 def _under_forward(
-    trace: Trace, structure: Structure, nesting: Nesting, parent: Int32, forward: Int32
+    trace: Trace, structure: Structure, nesting: Nesting, parent: Int32, *, forward: Int32
 ) -> Int32:
     """Hang outermost backward operators without a module under their forward's module."""
     backward = np.flatnonzero(forward >= 0)

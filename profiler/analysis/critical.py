@@ -67,7 +67,7 @@ def critical_path(trace: Trace, structure: Structure) -> CriticalPath | None:
     order = np.argsort(events.dur[steps], kind="stable")
     step = int(steps[order[(len(order) - 1) // 2]])
     begin, end = int(events.ts[step]), int(events.end[step])
-    walk = _Walk(trace, structure, begin, end, int(events.track[step]))
+    walk = _Walk(trace, structure, begin=begin, end=end, thread=int(events.track[step]))
     parts, total = walk.run()
     rows = [
         PathPart(kind=kind, name=name, total_ns=ns, count=parts.count[kind, name])
@@ -86,7 +86,7 @@ class _Walk:
     """One backward walk over the work of one step."""
 
     def __init__(
-        self, trace: Trace, structure: Structure, begin: int, end: int, thread: int
+        self, trace: Trace, structure: Structure, *, begin: int, end: int, thread: int
     ) -> None:
         self._trace = trace
         self._structure = structure

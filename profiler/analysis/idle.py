@@ -38,7 +38,7 @@ def idle_rows(trace: Trace, structure: Structure) -> list[IdleRow]:
         mine = np.flatnonzero((device.device == code) & (device.kind != Kind.WAIT))
         if not len(mine):
             continue
-        cause, length = _gaps(trace, structure, mine, loader, blocking)
+        cause, length = _gaps(trace, structure, mine, loader=loader, blocking=blocking)
         for number, name in enumerate(CAUSES):
             chosen = cause == number
             if chosen.any():
@@ -54,6 +54,7 @@ def _gaps(
     trace: Trace,
     structure: Structure,
     mine: Int64,
+    *,
     loader: tuple[Int64, Int64],
     blocking: tuple[Int64, Int64],
 ) -> tuple[Int64, Int64]:

@@ -121,7 +121,7 @@ def flame(trace: Trace, tree: CallTree, frames: Frames, title: str) -> Flame:
     budget = SAMPLE_LIMIT
     timelines = True
     while True:
-        content, dropped = _document(trace, tree, frames, title, budget, timelines=timelines)
+        content, dropped = _document(trace, tree, frames, title, budget=budget, timelines=timelines)
         if len(content) <= BYTES_LIMIT:
             break
         if timelines:
@@ -134,7 +134,7 @@ def flame(trace: Trace, tree: CallTree, frames: Frames, title: str) -> Flame:
 
 
 def _document(
-    trace: Trace, tree: CallTree, frames: Frames, title: str, budget: int, *, timelines: bool
+    trace: Trace, tree: CallTree, frames: Frames, title: str, *, budget: int, timelines: bool
 ) -> tuple[bytes, int]:
     names = _Names(trace)
     stacks = _stacks(tree, names)

@@ -59,7 +59,7 @@ def link(trace: Trace) -> Structure:
     _by_flow(trace, launch, rule)
     op = _op_of(launch, host, position, is_op)
     _by_external_id(trace, launch, op, rule)
-    _op_by_flow(trace, op, host, position, is_op)
+    _op_by_flow(trace, op, host, position=position, is_op=is_op)
     _name_communication(trace, op)
     return Structure(
         host=host,
@@ -76,7 +76,11 @@ def _nest(trace: Trace, kinds: tuple[Kind, ...]) -> Nesting:
     events = trace.events
     rows = np.flatnonzero(np.isin(events.kind, np.array(kinds, np.int8)))
     return nest(
-        rows, events.track[rows], events.ts[rows], events.dur[rows], events.external_id[rows]
+        rows,
+        events.track[rows],
+        events.ts[rows],
+        events.dur[rows],
+        tie=events.external_id[rows],
     )
 
 
@@ -124,7 +128,7 @@ def _by_flow(trace: Trace, launch: Int64, rule: Kinds) -> None:
         launch[at], rule[at] = row, Rule.FLOW
 
 
-def _op_by_flow(trace: Trace, op: Int64, host: Nesting, position: Int32, is_op: Bool) -> None:
+def _op_by_flow(trace: Trace, op: Int64, host: Nesting, *, position: Int32, is_op: Bool) -> None:
     """Operators of work whose launch runs in a process or thread of its own (Ascend)."""
     loose = np.flatnonzero(op == NONE)
     sources = np.full(len(op), NONE, np.int64)

@@ -29,7 +29,7 @@ class Nesting:
     crossings: int
 
 
-def nest(rows: Int64, track: Int32, ts: Int64, dur: Int64, tie: Int64) -> Nesting:
+def nest(rows: Int64, track: Int32, ts: Int64, dur: Int64, *, tie: Int64) -> Nesting:
     """Nest the given rows; columns are aligned with `rows`, `tie` orders equal intervals."""
     order = nesting_order(track, ts, dur, tie)
     track, ts = track[order], ts[order]
@@ -37,7 +37,7 @@ def nest(rows: Int64, track: Int32, ts: Int64, dur: Int64, tie: Int64) -> Nestin
     rows_in_order = rows[order].astype(np.int32)
     del order, rows
     parent, crossed = _parents(track, ts, end)
-    self_ns = _self_ns(parent, track, ts, end, crossed)
+    self_ns = _self_ns(parent, track, ts, end, crossed=crossed)
     return Nesting(rows_in_order, parent, self_ns, len(crossed))
 
 
@@ -79,7 +79,7 @@ def _sum_by(parent: Int32, values: Int64) -> Int64:
     return out
 
 
-def _self_ns(parent: Int32, track: Int32, ts: Int64, end: Int64, crossed: Int64) -> Int64:
+def _self_ns(parent: Int32, track: Int32, ts: Int64, end: Int64, *, crossed: Int64) -> Int64:
     dur = end - ts
     self_ns = dur - _sum_by(parent, dur)
     for code in np.unique(track[crossed]).tolist():

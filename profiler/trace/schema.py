@@ -8,7 +8,7 @@ can have. That keeps events small and skips the arguments nobody reads.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -139,7 +139,7 @@ class Group:
 def _group(name: str, columns: tuple[str, ...]) -> Group:
     fields: dict[str, tuple[str, ...]] = {}
     spellings: dict[str, str] = {}
-    shape: list[tuple[str, Any, Any]] = []
+    shape: list[tuple[str, type, object]] = []
     for column in columns:
         spelled = rules().arguments[column]
         fields[column] = tuple(f"{column}_{n}" for n in range(len(spelled)))
@@ -154,10 +154,10 @@ def _group(name: str, columns: tuple[str, ...]) -> Group:
     return Group(columns, made, msgspec.json.Decoder(list[made]), fields, spellings)  # type: ignore[valid-type]
 
 
-def _field(column: str) -> tuple[Any, Any]:
+def _field(column: str) -> tuple[type, object]:
     if column in RAW_COLUMNS:
         return msgspec.Raw, NO_VALUE
-    return Scalar, None if column in TEXT_COLUMNS else -1
+    return cast("type", Scalar), None if column in TEXT_COLUMNS else -1
 
 
 _IDS = ("correlation", "external_id")

@@ -16,7 +16,7 @@ INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integer
 
 def nested(items: list[Interval]) -> Nesting:
     track, ts, dur = columns(items)
-    return nest(np.arange(len(items)), track.astype(np.int32), ts, dur, np.arange(len(items)))
+    return nest(np.arange(len(items)), track.astype(np.int32), ts, dur, tie=np.arange(len(items)))
 
 
 def columns(items: list[Interval]) -> tuple[Int64, Int64, Int64]:
