@@ -149,7 +149,7 @@ def _write_config(var_dir: Path) -> Path:
         'save ""',
         f"maxmemory {MEMORY_LIMIT}",
         "maxmemory-policy noeviction",
-        "loglevel notice",
+        "loglevel warning",
     ]
     path = folder / "broker.conf"
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")

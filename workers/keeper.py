@@ -105,7 +105,7 @@ def _reconcile() -> None:
 
     count = outbox.republish_unclaimed()
     if count:
-        logger.info("rang again for %d that nobody took", count)
+        logger.debug("rang again for %d that nobody took", count)
 
 
 def _collect_garbage() -> None:
