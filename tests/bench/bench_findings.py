@@ -23,7 +23,7 @@ from tests.profiler.analysis.findings.cases import (  # noqa: E402
     clean_cases,
     planted_cases,
 )
-from tests.profiler.analysis.findings.planted import Case  # noqa: E402
+from tests.profiler.analysis.findings.program import Case  # noqa: E402
 
 FIRST_GOAL = 0.95
 NEAR = 0.10

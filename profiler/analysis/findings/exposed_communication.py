@@ -32,7 +32,7 @@ def find(scene: Scene) -> list[Candidate]:
     for kind, members in groups.items():
         chosen = np.array(members)
         if exposed[chosen].sum() > 0:
-            out.append(_candidate(scene, kind, comm[chosen], exposed[chosen], hidden))
+            out.append(_candidate(scene, kind, comm[chosen], exposed[chosen], hidden=hidden))
     return out
 
 
@@ -74,7 +74,9 @@ def _free_compute_ns(scene: Scene) -> int:
     )
 
 
-def _candidate(scene: Scene, kind: str, works: Int64, exposed: Int64, hidden: float) -> Candidate:
+def _candidate(
+    scene: Scene, kind: str, works: Int64, exposed: Int64, *, hidden: float
+) -> Candidate:
     total = scene.per_step(int(exposed.sum()))
     new = scene.work_ns[works] - exposed * hidden
     return Candidate(

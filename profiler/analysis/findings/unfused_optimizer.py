@@ -47,7 +47,7 @@ def find(scene: Scene) -> list[Candidate]:
             title=f"The optimiser makes {each} passes over the parameters one by one: "
             f"{duration(scene.per_step(ns))} a step",
             advice="Use the foreach or fused form of the optimiser.",
-            change=_fused(scene, inside, works, calls, factor),
+            change=_fused(scene, inside, calls, factor),
             evidence={"pieces_per_step": pieces // len(calls), "traffic_left": factor},
             calls=pieces,
         )
@@ -69,7 +69,7 @@ def _traffic_factor(scene: Scene, inside: Bool) -> float:
     return min(1.0, FUSED_PASSES * parameters / max(1, sum(moved.values())))
 
 
-def _fused(scene: Scene, inside: Bool, works: Int64, calls: Int64, factor: float) -> Change:
+def _fused(scene: Scene, inside: Bool, calls: Int64, factor: float) -> Change:
     """Per optimiser step one piece of work with all the time, and one launch."""
     mine = scene.segments_of(inside)
     if not scene.on_device:
@@ -80,7 +80,7 @@ def _fused(scene: Scene, inside: Bool, works: Int64, calls: Int64, factor: float
         if len(own):
             kept.append(int(own[0]))
             kept_ns.append(int(scene.work_ns[own].sum() * factor))
-    rest = np.setdiff1d(works, np.array(kept))
+    rest = np.setdiff1d(scene.works_of(inside), np.array(kept))
     total = max(1, scene.host_ns(mine))
     left = min(1.0, 2 * scene.launch_ns * len(calls) / total)
     return combined(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,17 +43,13 @@ def bursts(trace: Trace, structure: Structure, parts: Segments, stepping: int) -
     if not len(own):
         return []
     is_call = trace.events.kind[structure.host.rows] == Kind.RUNTIME
-    backward = trace.matching("backward_node")
     out = []
     for track in np.unique(parts.track).tolist():
         if track != stepping:
             mine = np.flatnonzero((parts.track == track) & (parts.owner >= 0))
             out += _of_thread(parts, own, mine, is_call)
-    marked = _recorded(trace, structure, parts, out, backward)
-    return [
-        Burst(b.track, b.segment, b.begin_ns, b.end_ns, b.joined, recorded)
-        for b, recorded in zip(out, marked, strict=True)
-    ]
+    running = _autograd_threads(trace, structure)
+    return [replace(burst, recorded=burst.track in running) for burst in out]
 
 
 def _of_thread(parts: Segments, own: Int64, mine: Int64, is_call: Bool) -> list[Burst]:
@@ -79,16 +75,8 @@ def _of_thread(parts: Segments, own: Int64, mine: Int64, is_call: Bool) -> list[
     return out
 
 
-def _recorded(
-    trace: Trace, structure: Structure, parts: Segments, found: list[Burst], backward: Bool
-) -> list[bool]:
-    """Whether the thread runs autograd nodes: then starting and waiting are how it works."""
-    host = structure.host
-    out = []
-    by_track: dict[int, bool] = {}
-    for burst in found:
-        if burst.track not in by_track:
-            mine = trace.events.track[host.rows] == burst.track
-            by_track[burst.track] = bool(backward[trace.events.name[host.rows[mine]]].any())
-        out.append(by_track[burst.track])
-    return out
+def _autograd_threads(trace: Trace, structure: Structure) -> set[int]:
+    """Threads that run autograd nodes: being started and waited for is how they work."""
+    rows = structure.host.rows
+    backward = trace.matching("backward_node")[trace.events.name[rows]]
+    return set(trace.events.track[rows[backward]].tolist())

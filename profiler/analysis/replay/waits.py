@@ -55,7 +55,7 @@ def blocked_calls(
     named = np.fromiter(map(rules().is_blocking, trace.strings), np.bool_, len(trace.strings))
     rows = np.flatnonzero(inside & (events.kind == Kind.RUNTIME) & named[events.name])
     said = _recorded_streams(trace, works)
-    out = [_synchronised(trace, works, lanes, row, said) for row in rows.tolist()]
+    out = [_synchronised(trace, works, row, lanes=lanes, said=said) for row in rows.tolist()]
     taken = set(rows.tolist())
     out += [one for one in _own_copies(trace, works) if one.row not in taken]
     out += _full_queue(trace, works, taken | {one.row for one in out})
@@ -82,7 +82,7 @@ def _recorded_streams(trace: Trace, works: Works) -> dict[int, int]:
 
 
 def _synchronised(
-    trace: Trace, works: Works, lanes: list[Lane], row: int, said: dict[int, int]
+    trace: Trace, works: Works, row: int, *, lanes: list[Lane], said: dict[int, int]
 ) -> Blocked:
     events = trace.events
     begin, end = int(events.ts[row]), int(events.end[row])

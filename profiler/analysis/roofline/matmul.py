@@ -9,7 +9,9 @@ from profiler.analysis.roofline.calls import OperatorCall, Tensor
 from profiler.analysis.roofline.cost import Cost
 
 
-def _product(batch: int, a: Tensor, b: Tensor, sizes: tuple[int, int, int], extra: int) -> Cost:
+def _product(
+    a: Tensor, b: Tensor, sizes: tuple[int, int, int], *, batch: int = 1, extra: int = 0
+) -> Cost:
     m, k, n = sizes
     moved = a.size_bytes + b.size_bytes + batch * m * n * out_width(a, b)
     return Cost(flops=2 * batch * m * k * n, size_bytes=moved + extra, unit="matrix", dtype=a.dtype)
@@ -27,7 +29,7 @@ def mm(call: OperatorCall, first: int = 0, extra_bytes: int = 0) -> Cost | None:
         return None
     if a.shape[1] != b.shape[0]:
         return None
-    return _product(1, a, b, (a.shape[0], a.shape[1], b.shape[1]), extra_bytes)
+    return _product(a, b, (a.shape[0], a.shape[1], b.shape[1]), extra=extra_bytes)
 
 
 def addmm(call: OperatorCall) -> Cost | None:
@@ -43,7 +45,7 @@ def linear(call: OperatorCall) -> Cost | None:
         return None
     m = prod(a.shape[:-1])
     extra = bias.size_bytes if bias is not None else 0
-    return _product(1, a, w, (m, a.shape[-1], w.shape[0]), extra)
+    return _product(a, w, (m, a.shape[-1], w.shape[0]), extra=extra)
 
 
 def matmul(call: OperatorCall) -> Cost | None:
@@ -56,7 +58,7 @@ def matmul(call: OperatorCall) -> Cost | None:
     if left[-1] != right[-2]:
         return None
     batch = prod(_broadcast(left[:-2], right[:-2]))
-    return _product(batch, a, b, (left[-2], left[-1], right[-1]), 0)
+    return _product(a, b, (left[-2], left[-1], right[-1]), batch=batch)
 
 
 def _broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -72,7 +74,7 @@ def bmm(call: OperatorCall, first: int = 0) -> Cost | None:
         return None
     if a.shape[2] != b.shape[1]:
         return None
-    return _product(a.shape[0], a, b, (a.shape[1], a.shape[2], b.shape[2]), 0)
+    return _product(a, b, (a.shape[1], a.shape[2], b.shape[2]), batch=a.shape[0])
 
 
 def baddbmm(call: OperatorCall) -> Cost | None:
@@ -85,7 +87,7 @@ def mv(call: OperatorCall, first: int = 0) -> Cost | None:
     a, x = call.tensor(first), call.tensor(first + 1)
     if a is None or x is None or len(a.shape) != 2 or len(x.shape) != 1:
         return None
-    return _product(1, a, x, (a.shape[0], a.shape[1], 1), 0)
+    return _product(a, x, (a.shape[0], a.shape[1], 1))
 
 
 def scaled_mm(call: OperatorCall) -> Cost | None:

@@ -100,7 +100,7 @@ def roofline(trace: Trace, structure: Structure, peaks: Peaks | None = None) -> 
     counted = _counted(structure, has_cost, matrix[number] if len(costs) else has_cost)
     signature = np.where(counted, number, -1)
     usable = peaks if peaks is not None and peaks.usable else None
-    rows = _rows(signature, time_ns, signatures, costs, usable)
+    rows = _rows(signature, time_ns, signatures, costs, peaks=usable)
     kept = tuple(c if c is not None else _NOTHING for c in costs)
     own = _own_times(structure, times, counted, on_device=on_device)
     total = int(own.sum())
@@ -175,6 +175,7 @@ def _rows(
     time_ns: Int64,
     signatures: list[Signature],
     costs: list[Cost | None],
+    *,
     peaks: Peaks | None,
 ) -> tuple[RooflineRow, ...]:
     chosen = signature >= 0
@@ -186,12 +187,12 @@ def _rows(
     for at in np.flatnonzero(calls).tolist():
         cost = costs[at]
         if cost is not None:
-            out.append(_row(signatures[at], int(calls[at]), int(total[at]), cost, peaks))
+            out.append(_row(signatures[at], int(calls[at]), int(total[at]), cost, peaks=peaks))
     return tuple(sorted(out, key=lambda row: (-row.total_ns, row.signature.name)))
 
 
 def _row(
-    signature: Signature, calls: int, total_ns: int, cost: Cost, peaks: Peaks | None
+    signature: Signature, calls: int, total_ns: int, cost: Cost, *, peaks: Peaks | None
 ) -> RooflineRow:
     each = total_ns / calls
     bound = peaks.bound_ns(cost) if peaks is not None else None

@@ -116,11 +116,9 @@ class Simulator:
             tid=self.tid,
             args={"correlation": self.correlation},
         )
-        return self._work(kernel, ns, begin, stream, cat, {})
+        return self._work(kernel, ns, begin, stream=stream, cat=cat, args={})
 
-    def _work(
-        self, kernel: str, ns: int, issued: int, stream: int, cat: str, args: dict[str, object]
-    ) -> int:
+    def _work(self, kernel: str, ns: int, issued: int, *, stream: int, cat: str, args: Json) -> int:
         device = self.device
         ns = self.noisy(ns)
         start = max(issued + self.noisy(LATENCY_NS), device.waits.pop(stream, 0))
@@ -152,7 +150,7 @@ class Simulator:
             args={"correlation": self.correlation},
         )
         for name, ns in kernels:
-            self._work(name, ns, begin, stream, "kernel", {})
+            self._work(name, ns, begin, stream=stream, cat="kernel", args={})
 
     def sync(self, call: str = "cudaDeviceSynchronize", *, stream: int | None = None) -> None:
         """Wait until the device (or one stream) has finished."""
@@ -174,7 +172,9 @@ class Simulator:
         """A copy whose call returns when the copy is done."""
         self.correlation += 1
         begin = self.now
-        end = self._work(name, ns, begin, stream, "gpu_memcpy", {"bytes": size_bytes})
+        end = self._work(
+            name, ns, begin, stream=stream, cat="gpu_memcpy", args={"bytes": size_bytes}
+        )
         self.now = end + RETURN_NS
         self.emit(
             "cuda_runtime",

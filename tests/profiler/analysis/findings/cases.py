@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.profiler.analysis.findings import planted as plant
-from tests.profiler.analysis.findings.planted import A100, H100, H200, MI300X, NAMELESS, Case, Size
+from tests.profiler.analysis.findings.program import (
+    A100,
+    H100,
+    H200,
+    MI300X,
+    NAMELESS,
+    Case,
+    Program,
+    Size,
+)
 
 SMALL = Size(layers=4, tokens=1024)
 LARGE = Size(layers=8, tokens=4096)
@@ -104,7 +113,7 @@ def layers_of(size: Size) -> str:
     return f"{size.layers} layers beside {size.device.name}"
 
 
-def hidden_reduce(p: plant.Program, layer: int, fixed: bool) -> None:
+def hidden_reduce(p: Program, layer: int, fixed: bool) -> None:
     """A collective on its own stream that nothing waits for within the step."""
     del fixed
     sim = p.sim
@@ -114,7 +123,7 @@ def hidden_reduce(p: plant.Program, layer: int, fixed: bool) -> None:
         sim.launch("ncclDevKernel_AllReduce_Sum_bf16", 20_000, stream=20)
 
 
-def hidden_copy(p: plant.Program, layer: int, fixed: bool) -> None:
+def hidden_copy(p: Program, layer: int, fixed: bool) -> None:
     """A pinned copy on its own stream."""
     del layer, fixed
     name = "Memcpy HtoD (Pinned -> Device)"

@@ -10,7 +10,7 @@ from profiler.analysis.findings import Context, Finding, FindingsResult, PastOpe
 from profiler.analysis.report import RankSet
 from profiler.analysis.roofline.peaks import Peaks
 from tests.profiler.analysis.findings import planted as plant
-from tests.profiler.analysis.findings.planted import MI300X, NAMELESS, Case, Program, Size
+from tests.profiler.analysis.findings.program import MI300X, NAMELESS, Case, Program, Size
 from tests.profiler.analysis.simulate import Simulator
 
 SMALL = Size(layers=4, tokens=1024)

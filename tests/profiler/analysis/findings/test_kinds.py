@@ -8,7 +8,7 @@ from profiler.analysis.findings import Finding, find
 from profiler.analysis.findings.registry import FINDERS
 from profiler.analysis.findings.types import KINDS
 from tests.profiler.analysis.findings.cases import clean_cases, planted_cases
-from tests.profiler.analysis.findings.planted import Case
+from tests.profiler.analysis.findings.program import Case
 
 ALL = list(planted_cases())
 FIRST = [next(case for case in ALL if case.kind == kind) for kind in KINDS]

@@ -16,7 +16,7 @@ from profiler.analysis.findings.ranking import Path, confidence_of
 from profiler.analysis.findings.scene import Scene
 from profiler.errors import UserError
 from tests.profiler.analysis.findings import planted as plant
-from tests.profiler.analysis.findings.planted import Case, Program, Size
+from tests.profiler.analysis.findings.program import Case, Program, Size
 
 SMALL = Size(layers=4, tokens=1024)
 
