@@ -31,6 +31,7 @@ DEFAULT_PORT = 8000
 READY_LIMIT_S = 120.0
 WEB_THREADS = 8
 WEB_PROCESSES = 2
+SAME_SIGNAL_S = 1.0
 _TICK_S = 0.1
 
 
@@ -47,7 +48,8 @@ class Up:
         self._var_dir = var_dir
         self._workers = workers
         self._demo = demo
-        self._signals = 0
+        self._told_at_s: float | None = None
+        self._in_a_hurry = False
         self._screen_is_gone = False
         self._lock = FileLock(var_dir / "up.lock")
 
@@ -74,17 +76,25 @@ class Up:
                 raise
         finally:
             self._show("stopping; once more Ctrl-C does not wait for anybody")
-            group.stop(lambda: self._signals > 1)
+            group.stop(lambda: self._in_a_hurry)
             listener.close()
             self._lock.release()
         return int(ExitCode.FINE)
 
     @property
     def _stopping(self) -> bool:
-        return self._signals > 0
+        return self._told_at_s is not None
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self._signals += 1
+        """The first tells to stop; one that comes later on purpose tells to hurry.
+
+        A terminal or make may pass one and the same signal on twice within a moment.
+        """
+        now_s = time.monotonic()
+        if self._told_at_s is None:
+            self._told_at_s = now_s
+        elif now_s - self._told_at_s > SAME_SIGNAL_S:
+            self._in_a_hurry = True
 
     def _claim_place(self) -> socket.socket:
         """The lock of the folder and the port; raises `UpError` naming who has them."""

@@ -70,6 +70,15 @@ def test_it_starts_everything_and_ends_everything(up: System) -> None:
     }
 
 
+def test_one_signal_that_arrives_twice_is_no_hurry(up: System) -> None:
+    group, _ = start(up)
+    group.terminate()
+    group.terminate()
+    assert group.wait(60) == 0
+    logs = [path.read_text() for path in (up.var_dir / "log").iterdir()]
+    assert not any("killed" in log.splitlines() for log in logs)
+
+
 def test_it_prepares_only_what_changed(up: System) -> None:
     group, words = start(up)
     assert "prepared" not in words
