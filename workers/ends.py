@@ -26,7 +26,7 @@ HINT_LIMIT = 450
 
 _KINDS_OF_THE_BENCHMARK = frozenset(
     {"bad_spec", "crashed", "oom_host", "oom_device", "unsupported", "non_finite"}
-    | {"invalid_result", "disk_full"}
+    | {"invalid_result", "disk_full", "bad_checkpoint", "compile_failed"}
 )
 _SEE_LOG = "see the log of the run"
 _HOST_MEMORY = re.compile(

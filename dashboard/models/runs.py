@@ -37,6 +37,8 @@ class FailureKind(models.TextChoices):
     OOM_DEVICE = "oom_device", "Out of device memory"
     UNSUPPORTED = "unsupported", "Not supported by the device"
     NON_FINITE = "non_finite", "NaN or infinity in the output"
+    BAD_CHECKPOINT = "bad_checkpoint", "Unusable checkpoint"
+    COMPILE_FAILED = "compile_failed", "Compilation failed"
     INVALID_RESULT = "invalid_result", "Result missing or unusable"
     DISK_FULL = "disk_full", "Disk full"
     TIME_LIMIT = "time_limit", "Over its time limit"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -25,7 +26,8 @@ from profiler.errors import UserError
 
 LOG_TAIL_LIMIT = 16_384
 RETRY_DELAY = timedelta(seconds=5)
-TRACE_FILE = "trace.json.gz"
+TRACE_FILE = re.compile(r"trace(?:-rank(\d{1,5}))?\.json\.gz")
+"""The trace of rank 0, and those of the other ranks beside it."""
 
 
 def next_runs(platform: str, limit: int) -> list[tuple[int, int]]:
@@ -176,8 +178,8 @@ def _finish(run: Run, fence: int, end: _End) -> None:
     _attach(run, end.files)
     if end.parsed is not None:
         results.store(run, fence, end.parsed)
-    if state == RunState.SUCCEEDED and TRACE_FILE in end.files:
-        _open_trace(run, end.files[TRACE_FILE], now)
+    if state == RunState.SUCCEEDED:
+        _open_traces(run, end.files, now)
 
 
 def hand_back(run: Run, fence: int, outcome: Outcome, files: dict[str, Artifact]) -> None:
@@ -222,6 +224,10 @@ def _attach(run: Run, files: dict[str, Artifact]) -> None:
         )
 
 
-def _open_trace(run: Run, raw: Artifact, now: datetime) -> None:
-    trace = Trace.objects.create(run=run, name=TRACE_FILE, raw=raw, created_at=now)
-    events.ring_for_trace(trace, now)
+def _open_traces(run: Run, files: dict[str, Artifact], now: datetime) -> None:
+    for name, raw in sorted(files.items()):
+        found = TRACE_FILE.fullmatch(name)
+        if found:
+            rank = int(found[1] or 0)
+            trace = Trace.objects.create(run=run, rank=rank, name=name, raw=raw, created_at=now)
+            events.ring_for_trace(trace, now)

@@ -22,7 +22,13 @@ from dashboard.models import (
     Trace,
 )
 from dashboard.services import lifecycle, runs
-from dashboard.services.contract import Beat, Claim, SupersededError, WorkerIdentity
+from dashboard.services.contract import (
+    Beat,
+    Claim,
+    StoredFile,
+    SupersededError,
+    WorkerIdentity,
+)
 from tests.dashboard.services import scene
 from tests.dashboard.services.scene import Clock
 
@@ -109,6 +115,19 @@ def test_it_stores_result_metrics_files_and_trace_together(tmp_path: Path) -> No
     }
     trace = Trace.objects.get(run=run)
     assert Outbox.objects.filter(task="ingest_trace", subject_id=trace.pk).count() == 1
+
+
+def test_it_opens_one_trace_per_rank(tmp_path: Path) -> None:
+    claim = claimed()
+    outcome = scene.succeeded(tmp_path)
+    (tmp_path / "trace-rank1.json.gz").write_bytes(b"\x1f\x8b rank 1")
+    other = StoredFile(name="trace-rank1.json.gz", path=tmp_path / "trace-rank1.json.gz")
+    outcome = dataclasses.replace(outcome, files=(*outcome.files, other))
+    lifecycle.deliver_run(claim.run_id, claim.fence, outcome)
+    assert list(Trace.objects.order_by("rank").values_list("rank", "name")) == [
+        (0, "trace.json.gz"),
+        (1, "trace-rank1.json.gz"),
+    ]
 
 
 def test_it_accepts_the_same_delivery_again(tmp_path: Path) -> None:
