@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from django.urls import path
 
-from dashboard.views import accounts, glossary, health, overview, runs, status, traces, triggers
+from dashboard.views import (
+    accounts,
+    glossary,
+    health,
+    overview,
+    runs,
+    status,
+    trace_panels,
+    trace_sets,
+    traces,
+    triggers,
+)
 
 handler400 = "dashboard.views.errors.bad_request"
 handler403 = "dashboard.views.errors.forbidden"
@@ -21,10 +32,15 @@ urlpatterns = [
     path("runs/<int:run_id>/log/", runs.run_log, name="run-log"),
     path("runs/<int:run_id>/metrics.csv", runs.run_metrics_csv, name="run-metrics-csv"),
     path("runs/<int:run_id>/files/<str:name>", runs.run_file, name="run-file"),
+    path("runs/<int:run_id>/ranks/", trace_sets.run_ranks, name="run-ranks"),
+    path("runs/<int:run_id>/ranks.csv", trace_sets.run_ranks_csv, name="run-ranks-csv"),
     path("runs/<int:run_id>/cancel/", triggers.run_cancel, name="run-cancel"),
     path("runs/<int:run_id>/again/", triggers.run_again, name="run-again"),
     path("traces/", traces.trace_list, name="trace-list"),
     path("traces/upload/", traces.trace_upload, name="trace-upload"),
+    path("traces/sets/<int:set_id>/", trace_sets.trace_set, name="trace-set"),
+    path("traces/sets/<int:set_id>/status/", trace_sets.trace_set_status, name="trace-set-status"),
+    path("traces/sets/<int:set_id>/ranks.csv", trace_sets.trace_set_csv, name="trace-set-csv"),
     path("traces/<int:trace_id>/", traces.trace_detail, name="trace-detail"),
     path("traces/<int:trace_id>/status/", traces.trace_status, name="trace-status"),
     path("traces/<int:trace_id>/operators/", traces.trace_operators, name="trace-operators"),
@@ -33,9 +49,17 @@ urlpatterns = [
         traces.trace_operators_csv,
         name="trace-operators-csv",
     ),
+    path("traces/<int:trace_id>/panels/<slug:name>/", trace_panels.trace_panel, name="trace-panel"),
+    path(
+        "traces/<int:trace_id>/panels/<slug:name>.csv",
+        trace_panels.trace_panel_csv,
+        name="trace-panel-csv",
+    ),
     path("traces/<int:trace_id>/flame.speedscope.json", traces.trace_flame, name="trace-flame"),
     path("traces/<int:trace_id>/report.json", traces.trace_report, name="trace-report"),
     path("traces/<int:trace_id>/raw", traces.trace_raw, name="trace-raw"),
+    path("traces/<int:trace_id>/redacted", traces.trace_redacted, name="trace-redacted"),
+    path("traces/<int:trace_id>/redact/", traces.trace_redact, name="trace-redact"),
     path("traces/<int:trace_id>/again/", traces.trace_again, name="trace-again"),
     path("status/", status.status, name="status"),
     path("glossary/", glossary.glossary, name="glossary"),

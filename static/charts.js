@@ -84,6 +84,10 @@
   }
 
   document.addEventListener("daybreak:theme", drawAll);
+  // What comes with a swap is not drawn yet.
+  document.addEventListener("htmx:after:swap", () => {
+    document.querySelectorAll("[data-figure]:not(.js-plotly-plot)").forEach(draw);
+  });
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", drawAll);
   else drawAll();
 })();

@@ -1,7 +1,9 @@
 // Pages of runs and traces, beside daybreak.js. All of them work without it but the flame graph.
 //   data-follow="id"     a checkbox: while it is off the log lines of that id stand still
 //   data-flame, data-profile   a frame that opens the viewer once its profile is known to be there
-//   data-panel="url"     a table whose links and filter renew it in place, the address kept
+//   data-panel="url"     a table whose links and filter renew it in place, the address kept;
+//                        data-params names its part of the address
+//   .later               a panel that loads by itself; data-later-text says when it cannot
 //   data-run-count       says how many runs the form makes
 (() => {
   "use strict";
@@ -24,8 +26,15 @@
       window.location.reload(); // signed out meanwhile: the page itself asks to sign in again
     } else if (status >= 400) {
       event.preventDefault();
+      cannotLoad(event.detail.ctx.sourceElement);
     }
   });
+  document.addEventListener("htmx:error", (event) => cannotLoad(event.detail.ctx?.sourceElement));
+
+  function cannotLoad(source) {
+    const place = source?.closest?.(".later")?.querySelector("[data-later-text]");
+    if (place) place.textContent = "This part cannot be loaded; the others are not touched by it.";
+  }
 
   function toEnd(box) {
     const log = box.checked && document.getElementById(box.dataset.follow)?.querySelector(".log");
@@ -99,11 +108,17 @@
 
   // Tables that renew themselves
   async function renew(panel, query) {
-    const url = new URL(panel.dataset.panel, window.location.href);
-    url.search = query;
-    await htmx.ajax("GET", url.pathname + url.search, { target: panel, swap: "outerMorph" });
+    // Several tables share the address: each changes only its own part of it.
     const own = new URL(window.location.href);
-    own.search = query;
+    const asked = new URLSearchParams(query);
+    for (const name of panel.dataset.params.split(" ")) {
+      own.searchParams.delete(name);
+      if (asked.has(name)) own.searchParams.set(name, asked.get(name));
+    }
+    const url = new URL(panel.dataset.panel, window.location.href);
+    url.search = own.search;
+    const swap = panel.dataset.swap ?? "outerMorph";
+    await htmx.ajax("GET", url.pathname + url.search, { target: panel, swap });
     window.history.replaceState(null, "", own);
   }
 
@@ -135,13 +150,9 @@
     countRuns();
   }
 
-  document.addEventListener("htmx:after:swap", (event) => {
+  document.addEventListener("htmx:after:swap", () => {
     watchFlames();
     followLogs();
-    // Charts that came with a swap are drawn by what draws them on a change of theme.
-    if (event.detail.ctx.target?.id === "run-result") {
-      document.dispatchEvent(new CustomEvent("daybreak:theme", { detail: daybreak.theme() }));
-    }
   });
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();

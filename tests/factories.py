@@ -30,6 +30,7 @@ from dashboard.models import (
     Run,
     RunState,
     Trace,
+    TraceSet,
     TraceState,
     User,
     Workload,
@@ -310,6 +311,13 @@ def make_trace(state: str = TraceState.PENDING, *, run: Run | None = None, **fie
         stored = {} if "report" in fields else {"report": make_artifact(), "flame": make_artifact()}
         values |= {**stored, **results}
     return Trace.objects.create(**(values | fields))
+
+
+def make_set(*traces: Trace) -> TraceSet:
+    """A set of traces, their ranks as they are."""
+    whole = TraceSet.objects.create(created_at=timezone.now())
+    Trace.objects.filter(pk__in=[trace.pk for trace in traces]).update(set=whole)
+    return whole
 
 
 def make_operator(trace: Trace, name: str = "aten::mm", **fields: Any) -> Operator:

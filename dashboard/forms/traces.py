@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django import forms
 from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler
 
 from dashboard.forms.runs import choose, signed
@@ -67,12 +68,30 @@ class OperatorFilterForm(forms.Form):
         return OperatorFilter(text=data["op"].strip(), sort=data["sort"], page=data["page"] or 1)
 
 
-class UploadForm(forms.Form):
-    """One profiler file."""
+class ManyFilesInput(forms.ClearableFileInput):
+    """A file field that takes several files at once."""
 
-    file = forms.FileField(
-        label="Trace file",
+    allow_multiple_selected = True
+
+
+class ManyFilesField(forms.FileField):
+    """Cleans to a list with at least one file."""
+
+    widget = ManyFilesInput
+
+    def clean(self, data: object, initial: object = None) -> list[UploadedFile[bytes]]:
+        """Every file by the rules of a single one."""
+        given = data if isinstance(data, list) and data else [None]
+        return [super(ManyFilesField, self).clean(one, initial) for one in given]
+
+
+class UploadForm(forms.Form):
+    """One profiler file, or those of all ranks of a job at once."""
+
+    file = ManyFilesField(
+        label="Trace files",
         allow_empty_file=True,
+        max_length=1000,
         error_messages={"required": "Choose a file first."},
     )
 

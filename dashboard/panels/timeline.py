@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dashboard.panels.base import device_title
 from profiler.analysis.report import DeviceTimeline, IdleRow, Report
 
 _IDLE_COLOURS = (("host", "idle-host"), ("launch", "idle-launch"), ("kernel", "idle-launch"))
@@ -32,6 +33,8 @@ class DeviceBar:
     parts: tuple[Part, ...]
     overlap_ratio: float | None
     comm_ns: int
+    wait_ns: int
+    source: str
 
     @property
     def spoken(self) -> str:
@@ -50,12 +53,14 @@ def device_bars(report: Report) -> tuple[DeviceBar, ...]:
 
 def _bar(row: DeviceTimeline, idle: list[IdleRow]) -> DeviceBar:
     return DeviceBar(
-        device=f"Device {row.device}" if row.device.isdigit() else row.device,
+        device=device_title(row.device),
         span_ns=row.span_ns,
         busy_ns=row.busy_ns,
-        parts=tuple(_placed(list(_stretches(row, idle)), row.span_ns)),
+        parts=tuple(placed(list(_stretches(row, idle)), row.span_ns)),
         overlap_ratio=row.overlap_ratio,
         comm_ns=row.comm_ns,
+        wait_ns=row.wait_ns,
+        source="" if row.source == "events" else row.source,
     )
 
 
@@ -80,7 +85,8 @@ def _colour(cause: str) -> str:
     return next((colour for word, colour in _IDLE_COLOURS if word in cause), "idle-other")
 
 
-def _placed(stretches: list[Stretch], span_ns: int) -> Iterator[Part]:
+def placed(stretches: list[Stretch], span_ns: int) -> Iterator[Part]:
+    """Stretches one after the other, as parts of a bar that is `span_ns` long."""
     at_ns = 0
     for title, colour, total_ns in stretches:
         if total_ns <= 0:

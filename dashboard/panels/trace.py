@@ -1,4 +1,8 @@
-"""Panels of one trace together, as its own page and the page of its run show them."""
+"""Panels of one trace together, as its own page and the page of its run show them.
+
+The first ones are drawn with the page; the others load by themselves, so that
+none waits for another and none takes another with it.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,15 @@ from dataclasses import dataclass
 
 from dashboard.forms.traces import OperatorFilterForm
 from dashboard.models import Trace, TraceState
+from dashboard.panels.base import KERNELS_MISSING, Panel, no_device_work
 from dashboard.panels.flame import FlamePanel, flame_panel
 from dashboard.panels.operators import OperatorsPanel, operators_panel
+from dashboard.panels.privacy import found_kinds
+from dashboard.panels.registry import ORDER
 from dashboard.panels.timeline import DeviceBar, device_bars
 from dashboard.queries.reports import read_report
-from profiler.analysis.report import KernelRow, Report, ThreadRow
+from profiler.analysis.report import Report
 from profiler.errors import UserError
-
-KERNELS_SHOWN = 50
-THREADS_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,35 +32,41 @@ class TopOperator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Absent:
+    """A panel the trace has nothing for, and why."""
+
+    title: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TracePanels:
     """Everything that was read from a trace; `problem` says why the report is missing."""
 
     row: Trace
     operators: OperatorsPanel | None = None
     flame: FlamePanel | None = None
-    report: Report | None = None
     problem: str = ""
     devices: tuple[DeviceBar, ...] = ()
+    no_device: str = ""
     top: TopOperator | None = None
+    private: str = ""
+    later: tuple[Panel, ...] = ()
+    absent: tuple[Absent, ...] = ()
 
     @property
     def ready(self) -> bool:
         return self.row.state == TraceState.READY
 
     @property
-    def threads(self) -> tuple[ThreadRow, ...]:
-        """Threads that ran operators, the busiest first."""
-        found = [row for row in (self.report.threads if self.report else ()) if row.union_ns]
-        return tuple(sorted(found, key=lambda row: -row.union_ns)[:THREADS_SHOWN])
+    def kernels_missing(self) -> bool:
+        """Whether work was launched that the recording does not hold."""
+        return self.no_device.startswith(KERNELS_MISSING)
 
     @property
-    def kernels(self) -> tuple[KernelRow, ...]:
-        """Device work by name, the longest in all first."""
-        return tuple(self.report.kernels[:KERNELS_SHOWN]) if self.report else ()
-
-    @property
-    def kernels_total_ns(self) -> int:
-        return sum(row.total_ns for row in self.report.kernels) if self.report else 0
+    def no_device_reason(self) -> str:
+        """Why there is no device work, without the words that the heading already says."""
+        return self.no_device.removeprefix(KERNELS_MISSING).strip()
 
 
 def _top(report: Report) -> TopOperator | None:
@@ -79,17 +89,24 @@ def trace_panels(trace: Trace, form: OperatorFilterForm) -> TracePanels:
     """The panels; a report that cannot be read takes none of the others with it."""
     if trace.state != TraceState.READY or trace.report is None:
         return TracePanels(row=trace)
-    report, problem = None, ""
+    operators, flame = operators_panel(trace, form), flame_panel(trace)
     try:
         report = read_report(trace.report.sha256)
     except UserError as error:
-        problem = error.line()
+        return TracePanels(row=trace, operators=operators, flame=flame, problem=error.line())
+    reasons = {panel.name: panel.why_empty(report) for panel in ORDER}
     return TracePanels(
         row=trace,
-        operators=operators_panel(trace, form),
-        flame=flame_panel(trace),
-        report=report,
-        problem=problem,
-        devices=device_bars(report) if report else (),
-        top=_top(report) if report else None,
+        operators=operators,
+        flame=flame,
+        devices=device_bars(report),
+        no_device=no_device_work(report),
+        top=_top(report),
+        private=found_kinds(report),
+        later=tuple(panel for panel in ORDER if not reasons[panel.name]),
+        absent=tuple(
+            Absent(title=panel.title, reason=reasons[panel.name])
+            for panel in ORDER
+            if reasons[panel.name]
+        ),
     )

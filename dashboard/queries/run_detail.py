@@ -12,6 +12,8 @@ from profiler.metrics import HEADLINE, METRICS
 from profiler.types import Environment, ModelFacts
 from profiler.types import Result as ResultDocument
 
+_TRACE_FILES = ("raw", "report", "flame", "redacted")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricView:
@@ -65,11 +67,16 @@ class RunView:
 
     run: Run
     result: ResultView | None
-    trace: Trace | None
+    traces: tuple[Trace, ...]
     attempts: tuple[Attempt, ...]
     events: tuple[RunEvent, ...]
     files: tuple[RunArtifact, ...]
     spec_json: str
+
+    @property
+    def trace(self) -> Trace | None:
+        """The trace of the lowest rank, which stands for the run."""
+        return self.traces[0] if self.traces else None
 
 
 def get_run(run_id: int) -> Run | None:
@@ -84,7 +91,7 @@ def run_view(run: Run) -> RunView:
     return RunView(
         run=run,
         result=result_view(run),
-        trace=run.traces.select_related("raw", "report", "flame").order_by("rank").first(),
+        traces=tuple(run.traces.select_related(*_TRACE_FILES).order_by("rank")),
         attempts=tuple(run.attempts.all()),
         events=tuple(run.events.all()),
         files=tuple(files),

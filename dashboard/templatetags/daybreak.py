@@ -121,20 +121,44 @@ def chip(state: str, text: str = "") -> dict[str, str]:
     return {"colour": colour, "icon": icon, "text": words[:1].upper() + words[1:]}
 
 
+def _query(context: template.Context, **changes: object) -> str:
+    """The address's parameters with changes; None takes one out. `?` alone for none."""
+    query = context["request"].GET.copy()
+    for name, value in changes.items():
+        if value is None:
+            query.pop(name, None)
+        else:
+            query[name] = str(value)
+    return f"?{query.urlencode()}"
+
+
+@register.simple_tag(takes_context=True)
+def query_without(context: template.Context, *names: str) -> str:
+    """The parameters of the address without some of them: `?q=a`, or `?` alone."""
+    return _query(context, **dict.fromkeys(names))
+
+
 @register.inclusion_tag("dashboard/_sorted_th.html", takes_context=True)
 def sorted_th(
-    context: template.Context, key: str, title: str, current: str, kind: str = ""
+    context: template.Context,
+    key: str,
+    title: str,
+    current: str,
+    kind: str = "",
+    *,
+    sort: str = "sort",
+    page: str = "page",
 ) -> dict[str, object]:
     """A heading that sorts on the server: `current` is the sort in force, `-key` descending.
 
     `kind` is "num" for numbers, which sort descending first. The link keeps
-    every other part of the address but the page.
+    every other part of the address but the page; `sort` and `page` name the
+    parameters where a page holds several tables.
     """
     first, second = (f"-{key}", key) if kind == "num" else (key, f"-{key}")
     direction = {key: "ascending", f"-{key}": "descending"}.get(current, "")
     return {
-        "request": context["request"],
-        "sort": second if current == first else first,
+        "href": _query(context, **{sort: second if current == first else first, page: None}),
         "title": title,
         "kind": kind,
         "direction": direction,
@@ -143,18 +167,29 @@ def sorted_th(
 
 @register.inclusion_tag("dashboard/_pager.html", takes_context=True)
 def pager(
-    context: template.Context, page: int, pages: int, total: int, size: int, noun: str
+    context: template.Context,
+    page: int,
+    pages: int,
+    total: int,
+    size: int,
+    noun: str,
+    *,
+    parameter: str = "page",
 ) -> dict[str, object]:
     """`51–100 of 1,234 runs` with links to the neighbouring pages, the address kept."""
+
+    def link(number: int | None, *, there: bool = True) -> str:
+        return _query(context, **{parameter: number}) if there else ""
+
     return {
-        "request": context["request"],
         "first": min(total, (page - 1) * size + 1),
         "last": min(total, page * size),
         "total": total,
         "noun": noun,
-        "previous": page - 1 if page > 1 else None,
-        "next": page + 1 if page < pages else None,
-        "final": pages if page < pages - 1 else None,
+        "head": link(None, there=page > 1),
+        "previous": link(page - 1, there=page > 1),
+        "next": link(page + 1, there=page < pages),
+        "final": link(pages, there=page < pages - 1),
         "many": pages > 1,
     }
 

@@ -17,7 +17,7 @@ from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
@@ -32,7 +32,7 @@ from dashboard.models import User
 from dashboard.queries import accounts as queries
 from dashboard.services import accounts
 from dashboard.views.errors import refusal
-from dashboard.views.requests import SignedInRequest
+from dashboard.views.requests import SignedInRequest, post_only
 from profiler.errors import UserError
 
 P = ParamSpec("P")
@@ -138,7 +138,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
     return redirect("overview" if user.has_usable_password() else "account")
 
 
-@require_POST
+@post_only
 def sign_out(request: SignedInRequest) -> HttpResponse:
     accounts.sign_out(request.user)
     logout(request)

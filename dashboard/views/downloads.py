@@ -8,12 +8,19 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
-from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import (
+    FileResponse,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    StreamingHttpResponse,
+)
 from django.utils.cache import patch_vary_headers
 
 from dashboard.models import Artifact
 from dashboard.services import artifacts
-from profiler.errors import printable
+from dashboard.views.errors import refusal
+from profiler.errors import UserError, printable
 
 Cell = str | int | float | None
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
@@ -48,10 +55,31 @@ def _line(row: Sequence[Cell]) -> str:
     return buffer.getvalue()
 
 
-def download(artifact: Artifact, name: str) -> FileResponse:
+def _opened(artifact: Artifact) -> BinaryIO | None:
+    """The stored bytes; None when the store has lost them."""
+    try:
+        return artifacts.open_artifact(artifact.sha256)
+    except FileNotFoundError:
+        return None
+
+
+def _gone(request: HttpRequest, artifact: Artifact) -> HttpResponse:
+    """410: the row is there, its bytes are not."""
+    error = UserError(
+        f"The stored file {artifact.sha256[:12]} is no longer there",
+        "ask an admin to restore it from a backup; what can be made anew comes back when the "
+        "trace is read again",
+    )
+    return refusal(request, error, status=410)
+
+
+def download(request: HttpRequest, artifact: Artifact, name: str) -> HttpResponseBase:
     """Stored bytes to be saved, whatever they are: never shown, never sniffed, no scripts."""
+    handle = _opened(artifact)
+    if handle is None:
+        return _gone(request, artifact)
     response = FileResponse(
-        artifacts.open_artifact(artifact.sha256),
+        handle,
         as_attachment=True,
         filename=name,
         content_type="application/octet-stream",
@@ -62,11 +90,12 @@ def download(artifact: Artifact, name: str) -> FileResponse:
     return response
 
 
-def json_file(artifact: Artifact) -> FileResponse:
+def json_file(request: HttpRequest, artifact: Artifact) -> HttpResponseBase:
     """A JSON document of our own making."""
-    response = FileResponse(
-        artifacts.open_artifact(artifact.sha256), content_type="application/json"
-    )
+    handle = _opened(artifact)
+    if handle is None:
+        return _gone(request, artifact)
+    response = FileResponse(handle, content_type="application/json")
     response["Content-Length"] = str(artifact.size_bytes)
     return response
 
@@ -83,9 +112,11 @@ class _Unpacked(gzip.GzipFile):
         self._packed.close()
 
 
-def gzipped_json(request: HttpRequest, artifact: Artifact) -> HttpResponse | FileResponse:
+def gzipped_json(request: HttpRequest, artifact: Artifact) -> HttpResponseBase:
     """A JSON document stored gzipped: passed on as it is to whoever understands gzip."""
-    handle = artifacts.open_artifact(artifact.sha256)
+    handle = _opened(artifact)
+    if handle is None:
+        return _gone(request, artifact)
     if "gzip" in request.headers.get("Accept-Encoding", ""):
         response = FileResponse(handle, content_type="application/json")
         response["Content-Encoding"] = "gzip"

@@ -7,7 +7,8 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
+from django.shortcuts import render
 from django_htmx.middleware import HtmxDetails
 
 from dashboard.models import Run, User
@@ -32,6 +33,24 @@ def operators_only(
         if not request.user.may_operate:
             raise PermissionDenied("Your role may only read; ask an admin to make you an operator.")
         return view(request, *args, **kwargs)
+
+    return checked
+
+
+def post_only(
+    view: Callable[Concatenate[SignedInRequest, P], HttpResponseBase],
+) -> Callable[Concatenate[SignedInRequest, P], HttpResponseBase]:
+    """Only a form's button comes here. Who comes by the address gets 405 with a way back:
+    after a sign-in that interrupted the form, for example."""
+
+    @wraps(view)
+    def checked(request: SignedInRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if request.method == "POST":
+            return view(request, *args, **kwargs)
+        # The last word of such an address is the deed, the rest is the page with its button.
+        back = request.path.rstrip("/").rsplit("/", 1)[0] + "/"
+        page = render(request, "dashboard/errors/405.html", {"back": back})
+        return HttpResponseNotAllowed(["POST"], page.content)
 
     return checked
 

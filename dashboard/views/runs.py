@@ -103,4 +103,4 @@ def run_file(request: SignedInRequest, run_id: int, name: str) -> HttpResponseBa
     found = find_file(run, name, FileForm(request.GET).chosen())
     if found is None:
         raise Http404(f"Run {run_id} has no such file.")
-    return download(found.artifact, f"run{run.pk}-{found.name}")
+    return download(request, found.artifact, f"run{run.pk}-{found.name}")

@@ -6,13 +6,13 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from dashboard.forms.runs import LikeForm, NewRunForm, NonceForm, initial_from
 from dashboard.queries.run_detail import get_run
 from dashboard.services.catalog import ensure_platform
 from dashboard.services.runs import cancel_run, create_runs, rerun
-from dashboard.views.requests import SignedInRequest, may_cancel, operators_only
+from dashboard.views.requests import SignedInRequest, may_cancel, operators_only, post_only
 from profiler.catalog import BUILTIN
 from profiler.errors import UserError
 
@@ -71,7 +71,7 @@ def run_cancel(request: SignedInRequest, run_id: int) -> HttpResponse:
     return redirect("run-detail", run_id)
 
 
-@require_POST
+@post_only
 @operators_only
 def run_again(request: SignedInRequest, run_id: int) -> HttpResponse:
     if get_run(run_id) is None:

@@ -48,7 +48,7 @@ def _announced(request: SignedInRequest) -> int:
 
 def _too_large(request: SignedInRequest) -> HttpResponse:
     limit = units.size(settings.UPLOAD_LIMIT_BYTES)
-    return _refused(request, f"The file is larger than {limit}, the limit of this server.", 413)
+    return _refused(request, f"The upload is larger than {limit}, the limit of this server.", 413)
 
 
 def _refused(request: SignedInRequest, reason: str, status: int) -> HttpResponse:

@@ -14,10 +14,17 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from dashboard.models import Role, Run, RunArtifact, RunState, Trace, User
+from dashboard.models import Role, Run, RunArtifact, RunState, Trace, TraceSet, User
 from dashboard.services.accounts import new_sign_in_link
 from dashboard.urls import urlpatterns
-from tests.factories import make_ready_trace, make_result, make_run, make_user, store_artifact
+from tests.factories import (
+    make_ready_trace,
+    make_result,
+    make_run,
+    make_set,
+    make_user,
+    store_artifact,
+)
 
 ROLES = ("anonymous", *Role.values)
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
@@ -43,6 +50,7 @@ OPERATORS = ("operator", "admin")
 PAGE = Rule()
 RUN = Rule(path={"run_id": "run"})
 TRACE = Rule(path={"trace_id": "trace"})
+SET = Rule(path={"set_id": "set"})
 
 RULES: dict[str, Rule] = {
     "overview": PAGE,
@@ -54,17 +62,26 @@ RULES: dict[str, Rule] = {
     "run-log": RUN,
     "run-metrics-csv": RUN,
     "run-file": Rule(path={"run_id": "run", "name": "file"}),
+    "run-ranks": RUN,
+    "run-ranks-csv": RUN,
     "run-cancel": Rule(post=302, roles=OPERATORS, path={"run_id": "queued"}),
     "run-again": Rule(get=None, post=302, roles=OPERATORS, path={"run_id": "run"}),
     "trace-list": PAGE,
     "trace-upload": Rule(post=422, roles=OPERATORS),
+    "trace-set": SET,
+    "trace-set-status": SET,
+    "trace-set-csv": SET,
     "trace-detail": TRACE,
     "trace-status": TRACE,
     "trace-operators": TRACE,
     "trace-operators-csv": TRACE,
+    "trace-panel": Rule(path={"trace_id": "trace", "name": "panel"}),
+    "trace-panel-csv": Rule(path={"trace_id": "trace", "name": "panel"}),
     "trace-flame": TRACE,
     "trace-report": TRACE,
     "trace-raw": TRACE,
+    "trace-redacted": TRACE,
+    "trace-redact": Rule(get=None, post=302, roles=OPERATORS, path={"trace_id": "trace"}),
     "trace-again": Rule(get=None, post=302, roles=OPERATORS, path={"trace_id": "trace"}),
     "status": PAGE,
     "glossary": PAGE,
@@ -89,6 +106,7 @@ class Scene:
     run: Run
     queued: Run
     trace: Trace
+    set: TraceSet
     user: User | None
     person: User
 
@@ -99,6 +117,8 @@ class Scene:
             "queued": str(self.queued.pk),
             "trace": str(self.trace.pk),
             "file": "log.txt",
+            "set": str(self.set.pk),
+            "panel": "kernels",
             "token": new_sign_in_link(self.person),
             "user": str(self.person.pk),
         }
@@ -117,7 +137,10 @@ def scene_for(db: None) -> Iterator[Callable[[str], Scene]]:
         RunArtifact.objects.create(run=run, attempt=1, name="log.txt", artifact=log)
         queued = make_run(RunState.QUEUED, created_by=user)
         trace = make_ready_trace(run=run)
-        return Scene(run=run, queued=queued, trace=trace, user=user, person=user or make_user())
+        Trace.objects.filter(pk=trace.pk).update(redacted=store_artifact(b"clean"))
+        person = user or make_user()
+        whole = make_set(make_ready_trace(), make_ready_trace())
+        return Scene(run=run, queued=queued, trace=trace, set=whole, user=user, person=person)
 
     yield build
 
@@ -174,9 +197,8 @@ def test_it_asks_for_a_sign_in_and_comes_back(name: str, scene_for: Callable[[st
     assert response.headers["Location"] == f"/sign-in/?next={address}"
 
 
-NUMBERED = [
-    name for name, rule in RULES.items() if {"run_id", "trace_id", "user_id"} & set(rule.path)
-]
+NUMBERS = {"run_id", "trace_id", "set_id", "user_id"}
+NUMBERED = [name for name, rule in RULES.items() if NUMBERS & set(rule.path)]
 
 
 @pytest.mark.parametrize("number", [987_654, 2**63, 10**30])
@@ -185,7 +207,8 @@ def test_it_says_not_found_for_what_does_not_exist(
     name: str, number: int, admin_client: Client
 ) -> None:
     rule = RULES[name]
-    values = {key: "log.txt" if key == "name" else number for key in rule.path}
+    words = {"file": "log.txt", "panel": "kernels"}
+    values = {key: words.get(what, number) for key, what in rule.path.items()}
     ask = admin_client.get if rule.get else admin_client.post
     assert ask(reverse(name, kwargs=values)).status_code == 404
 

@@ -1,0 +1,46 @@
+"""Panel: device work by name."""
+
+from __future__ import annotations
+
+from dashboard.panels.base import Panel, no_device_work
+from dashboard.panels.table import Column, Table
+from profiler.analysis.report import KernelRow, Report
+
+
+def table(report: Report) -> Table[KernelRow]:
+    """Kernels, copies, fills, communication and waits, the longest in all first."""
+    whole_ns = sum(row.total_ns for row in report.kernels)
+    columns: tuple[Column[KernelRow], ...] = (
+        Column(key="name", title="Name", value=lambda row: row.name, kind="mono", chars=72),
+        Column(key="class", title="Class", value=lambda row: row.device_class, kind="text"),
+        Column(key="count", title="Count", value=lambda row: row.count, kind="count"),
+        Column(key="total", title="Total", value=lambda row: row.total_ns),
+        Column(
+            key="share",
+            title="Share",
+            value=lambda row: row.total_ns / whole_ns if whole_ns else None,
+            kind="share",
+        ),
+        Column(key="mean", title="Mean", value=lambda row: row.total_ns // max(row.count, 1)),
+        Column(key="shortest", title="Shortest", value=lambda row: row.min_ns),
+        Column(key="longest", title="Longest", value=lambda row: row.max_ns),
+    )
+    about = "Device work by name. Shares are of the sum of all durations."
+    return Table(
+        name="kernels",
+        noun="names",
+        about=about,
+        rows=report.kernels,
+        columns=columns,
+        sort="-total",
+        search="name",
+    )
+
+
+PANEL = Panel(
+    name="kernels",
+    title="Kernels and copies",
+    about="what ran on the device, by name",
+    why_empty=no_device_work,
+    table=table,
+)
