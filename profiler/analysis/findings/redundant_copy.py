@@ -5,13 +5,20 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from itertools import pairwise
+from math import log
 
 import numpy as np
 
 from profiler.analysis.findings.scene import Scene
 from profiler.analysis.findings.types import Candidate
-from profiler.analysis.replay.change import Change
-from profiler.analysis.roofline.calls import OperatorCall, Tensor, dtype_name, parse_call
+from profiler.analysis.replay.change import Change, combined
+from profiler.analysis.roofline.calls import (
+    WIDTHS,
+    OperatorCall,
+    Tensor,
+    dtype_name,
+    parse_call,
+)
 from profiler.trace.clock import Int64
 from profiler.trace.kinds import Kind
 from profiler.trace.nest import nearest
@@ -173,9 +180,34 @@ def _moves(scene: Scene, works: Int64) -> bool:
     return all(re.search(r"HtoD|DtoH|H2D|D2H|Host", name) for name in scene.work_names(works))
 
 
+def _products(scene: Scene, members: Int64) -> list[Change]:
+    """Matrix products beside the casts then run in the narrow type, as fast as its others here."""
+    inner = [at for m in members[:8].tolist() if (at := _inner_copy(scene, m)) is not None]
+    types = [name for at in inner for name in _copy_types(scene, at) or ()]
+    narrow = min(types, key=lambda name: WIDTHS[name], default="")
+    matrix = [row for row in scene.roof.rows if row.cost.unit == "matrix" and row.total_ns]
+    others = [row for row in matrix if row.cost.dtype == narrow]
+    modules = np.unique(scene.module_of[members])
+    out = []
+    for row in matrix:
+        if not others or WIDTHS[row.cost.dtype] <= WIDTHS[narrow]:
+            continue
+        number = scene.roof.signatures.index(row.signature)
+        ops = scene.in_window(scene.ops[np.flatnonzero(scene.roof.signature == number)])
+        beside = ops[np.isin(scene.module_of[ops], modules[modules >= 0])]
+        like = min(others, key=lambda other: abs(log(other.cost.flops / row.cost.flops)))
+        per_flop = like.total_ns / like.calls / like.cost.flops
+        factor = per_flop * row.cost.flops * row.calls / row.total_ns
+        if len(beside):
+            out.append(scene.scaled("", scene.inside(scene.frames(beside)), factor))
+    return out
+
+
 def _change(scene: Scene, sort: str, members: Int64) -> Change:
     """Gone, but of a growing concatenation the part that is new stays to be written."""
     frames = scene.inside(scene.frames(members))
+    if sort == "cast":
+        return combined(sort, [scene.without(sort, frames), *_products(scene, members)])
     if sort != "growing cat":
         return scene.without(sort, frames)
     shares = []
