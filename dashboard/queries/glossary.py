@@ -49,6 +49,17 @@ WORDS: dict[str, str] = {
     "tells how much single samples differ, not how sure the median is.",
     "n": "How many samples stand behind a value.",
     "trace": "A profiler file of one rank; it may also be uploaded without a run.",
+    "rank, set": "One process of a job on several devices; the traces of all ranks together, "
+    "uploaded at once or recorded by one run.",
+    "straggler": "The rank the others wait for most in their collectives.",
+    "exposed": "Communication or copies that no compute hides. Overlap is the hidden share of the "
+    "communication time, not of the span.",
+    "critical path": "The chain of host and device work that decided how long a step took. Only "
+    "shortening what is on it shortens the step.",
+    "launch delay": "From the end of the call that launched device work to its start.",
+    "bus bandwidth": "Payload by time, times the traffic of the collective: comparable with the "
+    "links of the machine.",
+    "redacted copy": "A trace without credentials, environment, home folders, host and user names.",
     "operator": "A host-side operation such as aten::mm.",
     "kernel": "A device activity that an operator launched.",
     "self time": "Time inside an operator without the operators it called.",
@@ -83,6 +94,9 @@ TRACE_STATES: dict[TraceState, str] = {
 
 FAILURES: dict[FailureKind, str] = {
     FailureKind.BAD_SPEC: "The specification cannot work, for example a model that is unknown.",
+    FailureKind.BAD_CHECKPOINT: "The weights could not be loaded: missing, damaged, or of another "
+    "model.",
+    FailureKind.COMPILE_FAILED: "The compiler gave up on the model; its log holds the reason.",
     FailureKind.CRASHED: "The benchmark ended with an error; its log holds the details.",
     FailureKind.SIGNAL: "The operating system or somebody ended the process.",
     FailureKind.OOM_HOST: "It needed more host memory than it may use.",

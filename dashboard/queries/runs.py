@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,6 +10,7 @@ from django.db.models import F, Q, QuerySet
 
 from dashboard.models import MetricValue, Run, RunState
 from dashboard.models.runs import ACTIVE, TERMINAL
+from dashboard.queries.columns import constant
 from profiler.metrics import HEADLINE, METRICS
 
 PAGE_SIZE = 50
@@ -87,6 +88,17 @@ class RunPage:
     total: int
     page: int
     pages: int
+    same: dict[str, str]
+    """Columns that say the same in every row of the whole list, with what they say."""
+
+
+_COLUMNS: dict[str, Callable[[RunRow], str]] = {
+    "model": lambda row: row.model,
+    "scenario": lambda row: row.scenario,
+    "parameters": lambda row: row.workload,
+    "platform": lambda row: row.platform,
+    "metric": lambda row: row.headline.title if row.headline else "",
+}
 
 
 def run_page(wanted: RunFilter) -> RunPage:
@@ -97,7 +109,9 @@ def run_page(wanted: RunFilter) -> RunPage:
     page = min(wanted.page, pages)
     start = (page - 1) * PAGE_SIZE
     rows = tuple(_rows(_ordered(found, wanted.sort)[start : start + PAGE_SIZE]))
-    return RunPage(rows=rows, total=total, page=page, pages=pages)
+    # On one of several pages equal rows say nothing of the other pages.
+    same = constant(rows, _COLUMNS) if pages == 1 else {}
+    return RunPage(rows=rows, total=total, page=page, pages=pages, same=same)
 
 
 def run_export(wanted: RunFilter) -> tuple[RunRow, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.db.models import F, Q, QuerySet, Sum
 from django.db.models.expressions import OrderBy
 
 from dashboard.models import Operator, Trace
+from dashboard.queries.columns import constant
 
 PAGE_SIZE = 50
 OPERATORS_SIZE = 25
@@ -55,6 +57,8 @@ class TracePage:
     total: int
     page: int
     pages: int
+    same: dict[str, str]
+    """Columns that say the same in every row of the whole list, with what they say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +107,9 @@ class OperatorPage:
         return max((row.share for row in self.rows), default=0.0)
 
 
+_COLUMNS: dict[str, Callable[[Trace], str]] = {"device": lambda row: row.device_kind}
+
+
 def get_trace(trace_id: int) -> Trace | None:
     """The trace with the rows its pages name."""
     related = ("raw", "report", "flame", "redacted", "uploaded_by", "run__workload__model")
@@ -118,9 +125,10 @@ def trace_page(wanted: TraceFilter) -> TracePage:
     start = (page - 1) * PAGE_SIZE
     rows = found.select_related("raw", "uploaded_by", "run__workload__model")
     rows = rows.order_by(*_order(TRACE_SORTS[wanted.sort.lstrip("-")], wanted.sort))
-    return TracePage(
-        rows=tuple(rows[start : start + PAGE_SIZE]), total=total, page=page, pages=pages
-    )
+    shown = tuple(rows[start : start + PAGE_SIZE])
+    # On one of several pages equal rows say nothing of the other pages.
+    same = constant(shown, _COLUMNS) if pages == 1 else {}
+    return TracePage(rows=shown, total=total, page=page, pages=pages, same=same)
 
 
 def _found(wanted: TraceFilter) -> QuerySet[Trace]:

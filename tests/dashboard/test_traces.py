@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import io
 
@@ -15,7 +16,7 @@ from pytest_django import Settings
 
 from dashboard.models import Outbox, Trace, TraceState, User
 from dashboard.panels.timeline import device_bars
-from profiler.analysis.report import DeviceTimeline, IdleRow, KernelRow, ThreadRow
+from profiler.analysis.report import DeviceTimeline, IdleRow, Launches
 from tests.dashboard.reading import HTMX, page_of
 from tests.factories import (
     make_operator,
@@ -232,25 +233,28 @@ def test_it_shows_idle_time_whole_when_its_causes_do_not_add_up() -> None:
     assert sum(part.total_ns for part in bar.parts) == bar.span_ns
 
 
-def test_it_shows_devices_kernels_threads_and_warnings(viewer_client: Client) -> None:
-    kernel = KernelRow(
-        name="void gemm<4, float>",
-        device_class="compute",
-        count=2,
-        total_ns=500,
-        min_ns=1,
-        max_ns=9,
-    )
-    thread = ThreadRow(
-        thread=0, pid="1", tid="7", name="main", events=3, union_ns=5000, operators_self_ns=5000
-    )
-    report = make_report(timeline=[TIMELINE], kernels=[kernel], threads=[thread])
-    report.quality.warnings.append("2 events had no duration <b>")
-    page = page_of(viewer_client, f"/traces/{make_ready_trace(report=report).pk}/")
+def test_it_says_how_busy_the_device_is(viewer_client: Client) -> None:
+    trace = make_ready_trace(report=make_report(timeline=[TIMELINE]))
+    page = page_of(viewer_client, f"/traces/{trace.pk}/")
     assert "GPU 0 is busy 62.0 % of its 1.00 µs" in page
-    assert "void gemm&lt;4, float&gt;" in page
-    assert '5.00 µs</b> of <b title="5,000 ns">5.00 µs</b> on thread' in page
-    assert "2 events had no duration &lt;b&gt;" in page
+    assert "33.0 % of the 120 ns of communication overlaps compute" in page
+
+
+def test_it_says_what_waited_and_who_split_the_time(viewer_client: Client) -> None:
+    row = dataclasses.replace(TIMELINE, wait_ns=70, source="vendor overlap analysis")
+    trace = make_ready_trace(report=make_report(timeline=[row]))
+    page = page_of(viewer_client, f"/traces/{trace.pk}/")
+    assert "streams waited 70 ns (not counted as busy)" in page
+    assert "split by the vendor overlap analysis in the trace" in page
+
+
+def test_it_says_that_kernels_are_missing_and_nothing_of_idle_time(viewer_client: Client) -> None:
+    launches = Launches(linked=0, unlinked=0, by_rule={}, delay_ns=None, calls=268)
+    trace = make_ready_trace(report=make_report(launches=launches))
+    page = page_of(viewer_client, f"/traces/{trace.pk}/")
+    assert "<strong>Kernels are missing</strong>" in page
+    assert "100.0 %</b> of host self time" in page
+    assert "idle:" not in page
 
 
 def test_it_names_the_largest_operator(viewer_client: Client) -> None:
