@@ -107,3 +107,13 @@ def test_it_shows_a_mistake_with_its_hint() -> None:
     assert response.status_code == 409
     assert "Trace 7 is being read already." in page
     assert "Wait for it to end." in page
+
+
+@pytest.mark.parametrize("deed", ["/runs/7/again/", "/traces/7/again/", "/traces/7/redact/"])
+def test_it_shows_the_way_back_from_an_address_that_only_takes_a_form(
+    deed: str, viewer_client: Client
+) -> None:
+    answer = viewer_client.get(deed)
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
+    assert f'href="{deed.rsplit("/", 2)[0]}/"' in answer.content.decode()
+    assert "Nothing was done" in answer.content.decode()

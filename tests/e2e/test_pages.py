@@ -23,6 +23,8 @@ PAGES = {
     "traces": "/traces/",
     "trace": "{trace}",
     "operators": "{trace}operators/",
+    "modules": "{trace}panels/modules/",
+    "quality": "{trace}panels/quality/",
     "trace-upload": "/traces/upload/",
     "status": "/status/",
     "glossary": "/glossary/",
@@ -113,6 +115,35 @@ def test_it_sorts_operators_in_place_and_keeps_the_address(page: Page, finished:
     first = page.locator("#operators tbody th").first.inner_text()
     page.reload()
     assert page.locator("#operators tbody th").first.inner_text() == first
+
+
+def test_it_loads_every_panel_by_itself(page: Page, finished: str) -> None:
+    page.goto(finished)
+    expect(page.locator("#quality dl")).to_contain_text("events read")
+    expect(page.locator("#modules caption")).to_contain_text("By path in the model")
+    expect(page.locator(".later")).to_have_count(0)
+
+
+def test_it_keeps_the_order_of_one_table_when_another_is_sorted(page: Page, finished: str) -> None:
+    page.goto(finished)
+    page.locator("#modules").get_by_role("link", name="Calls").click()
+    expect(page.locator("#modules th[aria-sort]")).to_contain_text("Calls")
+    page.locator("#operators").get_by_role("link", name="Calls").click()
+    expect(page.locator("#operators th[aria-sort]")).to_contain_text("Calls")
+    assert "modules-sort=-calls" in page.url
+    page.reload()
+    expect(page.locator("#modules th[aria-sort]")).to_contain_text("Calls")
+    expect(page.locator("#operators th[aria-sort]")).to_contain_text("Calls")
+
+
+def test_it_says_when_one_panel_cannot_be_loaded(
+    finished: str, open_context: Callable[..., BrowserContext]
+) -> None:
+    page = open_context().new_page()
+    page.route("**/panels/modules/*", lambda route: route.abort("aborted"))
+    page.goto(finished)
+    expect(page.locator("#modules")).to_contain_text("This part cannot be loaded")
+    expect(page.locator("#quality dl")).to_contain_text("events read")
 
 
 def test_it_filters_operators_in_place(page: Page, finished: str) -> None:

@@ -1,0 +1,202 @@
+"""Several traces uploaded at once: one set, its ranks, and the one the others wait for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from pytest_django import Settings
+
+from dashboard.models import Artifact, Outbox, Trace, TraceSet, TraceState, User
+from dashboard.queries import trace_sets
+from dashboard.services import artifacts, traces
+from dashboard.services.contract import StoredFile, TraceOutcome, WorkerIdentity
+from profiler.analysis.ingest import ingest
+from tests.dashboard.reading import HTMX, csv_of, page_of
+from tests.factories import make_ready_trace, make_report, make_run, make_set, make_trace, make_user
+
+WORKER = WorkerIdentity(name="test:1", platform="")
+END_US = 1000
+
+
+def recorded(*, late_us: int, rank: int | None = None) -> bytes:
+    """Four all-reduces that end together on all ranks; this rank comes `late_us` late."""
+    events = []
+    for number in range(4):
+        end = END_US * (number + 1)
+        start = end - 300 + late_us
+        launch = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1}
+        link = {"correlation": number + 1}
+        events.append({**launch, "ts": start - 10, "dur": 5, "args": link})
+        kernel = {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce", "pid": 0, "tid": 7}
+        place = {"device": 0, "stream": 7, "Collective name": "allreduce", "Group size": 2}
+        events.append({**kernel, "ts": start, "dur": end - start, "args": {**link, **place}})
+    trace: dict[str, object] = {"schemaVersion": 1, "traceEvents": events}
+    if rank is not None:
+        trace["distributedInfo"] = {"backend": "nccl", "rank": rank, "world_size": 2}
+    return json.dumps(trace).encode()
+
+
+def file(name: str, data: bytes = b"[]") -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, data)
+
+
+def read(trace: Trace, folder: Path) -> None:
+    """What an ingest worker does, in this process."""
+    claim = traces.claim_trace(trace.pk, trace.attempt + 1, WORKER)
+    assert claim is not None
+    raw = folder / f"{trace.pk}.json"
+    artifacts.fetch(claim.sha256, raw)
+    out = folder / f"out-{trace.pk}"
+    ingest([raw], out)
+    files = tuple(StoredFile(name=path.name, path=path) for path in out.iterdir())
+    outcome = TraceOutcome(state="ready", files=files)
+    traces.deliver_trace(trace.pk, claim.fence, outcome)
+
+
+@pytest.fixture
+def ranks(db: None, tmp_path: Path) -> TraceSet:
+    """Two ranks that were read; rank 1 comes 200 µs late to every collective."""
+    files = [file("r-0.json", recorded(late_us=0)), file("r-1.json", recorded(late_us=200))]
+    whole = traces.add_uploads(files, make_user())
+    for trace in whole.traces.all():
+        read(trace, tmp_path)
+    return whole
+
+
+# Uploads
+
+
+def test_it_makes_one_set_of_several_files(operator_client: Client, operator: User) -> None:
+    files = [file("b-rank1.json"), file("a-rank0.json")]
+    response = operator_client.post("/traces/upload/", {"file": files})
+    whole = TraceSet.objects.get()
+    assert response.headers["Location"] == f"/traces/sets/{whole.pk}/"
+    rows = [(row.rank, row.name, row.uploaded_by) for row in whole.traces.order_by("rank")]
+    assert rows == [(0, "a-rank0.json", operator), (1, "b-rank1.json", operator)]
+    assert Outbox.objects.count() == 2
+
+
+def test_it_numbers_files_without_a_rank_by_their_place(operator_client: Client) -> None:
+    operator_client.post("/traces/upload/", {"file": [file("x.json"), file("y.json")]})
+    assert list(Trace.objects.order_by("id").values_list("rank", flat=True)) == [0, 1]
+
+
+def test_it_stores_no_set_when_one_file_is_no_trace(operator_client: Client) -> None:
+    files = [file("good.json"), file("notes.txt", b"hello")]
+    response = operator_client.post("/traces/upload/", {"file": files})
+    assert response.status_code == 422
+    assert "neither JSON nor gzip: notes.txt" in response.content.decode()
+    assert not TraceSet.objects.exists()
+    assert not Trace.objects.exists()
+
+
+def test_it_counts_all_files_of_an_upload(operator_client: Client, settings: Settings) -> None:
+    settings.UPLOAD_LIMIT_BYTES = 1024
+    files = [file(f"{n}.json", b"[" + b" " * 500 + b"]") for n in range(3)]
+    response = operator_client.post("/traces/upload/", {"file": files})
+    assert response.status_code == 413
+    assert not Trace.objects.exists()
+
+
+def test_it_takes_sixty_four_ranks_at_once(operator_client: Client) -> None:
+    operator_client.post("/traces/upload/", {"file": [file(f"rank{n}.json") for n in range(64)]})
+    assert Trace.objects.count() == 64
+
+
+def test_it_believes_what_the_file_records_over_its_name(db: None, tmp_path: Path) -> None:
+    files = [file("rank0.json", recorded(late_us=0, rank=5)), file("rank1.json")]
+    whole = traces.add_uploads(files, make_user())
+    first = whole.traces.order_by("id")[0]
+    read(first, tmp_path)
+    first.refresh_from_db()
+    assert first.rank == 5
+
+
+# The page
+
+
+def test_it_names_the_rank_the_others_wait_for(ranks: TraceSet, viewer_client: Client) -> None:
+    page = page_of(viewer_client, f"/traces/sets/{ranks.pk}/")
+    assert "Rank 1 arrived last: the other ranks waited 800 µs" in page
+    assert "4 collectives were found on every compared rank" in page
+    assert '<span class="chip worse">straggler</span>' in page
+    assert "all reduce, 1.20 ms" in page
+    assert "2 of 2 ranks read" in page
+    assert "data-poll" not in page
+
+
+def test_it_exports_the_ranks(ranks: TraceSet, viewer_client: Client) -> None:
+    rows = csv_of(viewer_client.get(f"/traces/sets/{ranks.pk}/ranks.csv?ranks-sort=-rank"))
+    assert [(row["rank"], row["late_ns"]) for row in rows] == [("1", "800000"), ("0", "0")]
+    assert rows[1]["waited_ns"] == "800000"
+
+
+def test_it_polls_the_status_alone_until_every_rank_is_read(viewer_client: Client) -> None:
+    whole = make_set(make_trace(), make_trace(TraceState.REJECTED))
+    page = page_of(viewer_client, f"/traces/sets/{whole.pk}/")
+    assert f'hx-get="/traces/sets/{whole.pk}/status/" hx-trigger="poll"' in page
+    assert "The file ends in the middle of an event" in page
+    done = make_set(make_ready_trace(), make_ready_trace())
+    cell = page_of(viewer_client, f"/traces/sets/{done.pk}/status/")
+    assert "data-poll" not in cell
+    assert f'hx-get="/traces/sets/{done.pk}/" hx-trigger="load" hx-target="#ranks"' in cell
+
+
+def test_it_answers_htmx_with_the_comparison_alone(ranks: TraceSet, viewer_client: Client) -> None:
+    response = viewer_client.get(f"/traces/sets/{ranks.pk}/", headers=HTMX)
+    assert "<html" not in response.content.decode()
+    assert 'id="ranks"' in response.content.decode()
+
+
+def test_it_numbers_anew_when_two_files_claim_a_rank(viewer_client: Client) -> None:
+    whole = make_set(make_ready_trace(), make_ready_trace())
+    page = page_of(viewer_client, f"/traces/sets/{whole.pk}/")
+    assert "Two files say they are the same rank" in page
+    assert "No communication between ranks was recorded" in page
+
+
+def test_it_says_kernels_missing_and_nothing_of_idle(viewer_client: Client) -> None:
+    silent = make_report(launches=dataclasses.replace(make_report().launches, calls=9))
+    whole = make_set(make_ready_trace(report=silent), make_ready_trace(report=silent))
+    page = page_of(viewer_client, f"/traces/sets/{whole.pk}/")
+    assert "note is kernels missing in every row" in page
+    assert "busy is not known" in page
+
+
+def test_it_shows_the_other_ranks_when_a_file_is_gone(
+    ranks: TraceSet, viewer_client: Client, settings: Settings
+) -> None:
+    trace_sets.compare.cache_clear()
+    lost = ranks.traces.order_by("rank")[1].collectives
+    assert isinstance(lost, Artifact)
+    store = Path(settings.ARTIFACTS_URL.removeprefix("file://"))
+    (store / lost.sha256[:2] / lost.sha256).unlink()
+    page = page_of(viewer_client, f"/traces/sets/{ranks.pk}/")
+    assert "The collectives of rank 1 cannot be read" in page
+    assert "all reduce" in page
+
+
+def test_it_leads_from_a_trace_and_the_list_to_its_set(
+    ranks: TraceSet, viewer_client: Client
+) -> None:
+    link = f'href="/traces/sets/{ranks.pk}/"'
+    assert link in page_of(viewer_client, "/traces/")
+    assert link in page_of(viewer_client, f"/traces/{ranks.traces.all()[0].pk}/")
+
+
+def test_it_compares_the_ranks_of_a_run(ranks: TraceSet, viewer_client: Client) -> None:
+    run = make_run()
+    Trace.objects.filter(set=ranks).update(set=None, run=run)
+    page = page_of(viewer_client, f"/runs/{run.pk}/ranks/")
+    assert "Rank 1 arrived last" in page
+    rows = csv_of(viewer_client.get(f"/runs/{run.pk}/ranks.csv"))
+    assert len(rows) == 2
+
+
+def test_it_has_no_ranks_of_a_run_without_traces(viewer_client: Client) -> None:
+    assert viewer_client.get(f"/runs/{make_run().pk}/ranks/").status_code == 404
