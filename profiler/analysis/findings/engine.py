@@ -9,6 +9,8 @@ from profiler.analysis.findings.registry import candidates
 from profiler.analysis.findings.scene import Scene
 from profiler.analysis.findings.types import Finding, FindingsResult, Past
 from profiler.analysis.replay.build import build
+from profiler.analysis.replay.cut import cut
+from profiler.analysis.replay.window import EVENT_LIMIT, window_of
 from profiler.analysis.report import FindingRow, RankSet, Report
 from profiler.analysis.roofline.peaks import Peaks, peaks_of
 from profiler.analysis.roofline.table import roofline
@@ -53,7 +55,12 @@ def scene_of(
 
     That is a trace without events, or one of a device whose work was not recorded.
     """
-    graph = build(trace, structure)
+    window = window_of(trace, structure)
+    if window is None:
+        return None
+    if window.marked and len(trace.events) > EVENT_LIMIT:
+        trace, structure = cut(trace, structure, window)
+    graph = build(trace, structure, window)
     if graph is None or (trace.device_kind != "cpu" and not len(graph.works)):
         return None
     known = context or Context()

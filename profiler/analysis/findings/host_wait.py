@@ -10,8 +10,10 @@ from profiler.analysis.findings.causes import between_regions, plain_segments
 from profiler.analysis.findings.scene import Numbers, Scene
 from profiler.analysis.findings.types import Candidate
 from profiler.analysis.replay.change import host
+from profiler.trace.batch import NONE
 from profiler.trace.clock import Int64
 from profiler.trace.kinds import Kind
+from profiler.trace.nest import nearest
 from profiler.units import duration
 
 LONG_NS = 25_000
@@ -52,11 +54,10 @@ def find(scene: Scene) -> list[Candidate]:
     slow = ends_late & (own > limit)
     mine = plain[slow[intervals.segment[plain]]]
     groups: dict[str, list[int]] = defaultdict(list)
-    places: dict[int, str] = {}
-    for segment, owner in zip(mine.tolist(), graph.segments.owner[mine].tolist(), strict=True):
-        if owner not in places:
-            places[owner] = _place(scene, owner)
-        groups[places[owner]].append(segment)
+    owner = graph.segments.owner[mine]
+    frames = np.where(owner >= 0, _outer_frames(scene)[np.maximum(owner, 0)], NONE)
+    for frame in np.unique(frames).tolist():
+        groups[_place(scene, frame)] += mine[frames == frame].tolist()
     usual = _usual_ns(scene)
     return [
         _candidate(scene, place, chosen, usual / own[intervals.segment[chosen]])
@@ -75,16 +76,20 @@ def _gathered(scene: Scene, groups: dict[str, list[int]]) -> dict[str, Int64]:
     return own | ({"many places": np.concatenate(rest)} if rest else {})
 
 
-def _place(scene: Scene, at: int) -> str:
-    """Where host time was spent: the module, else the outermost operator or mark around it."""
-    if at >= 0 and scene.module_of[at] >= 0:
-        return scene.module_name(int(scene.module_of[at]))
-    parent, outer = scene.structure.host.parent, at
-    while at >= 0 and not scene.names[at].startswith("ProfilerStep"):
-        outer, at = at, int(parent[at])
-    if outer < 0 or scene.kinds[outer] == Kind.RUNTIME or outer == at:
+def _outer_frames(scene: Scene) -> Int64:
+    """Per position of `Structure.host` its module, else the outermost frame inside the step."""
+    parent = scene.structure.host.parent
+    marks = scene.ruled("step")
+    top = ~marks & ((parent < 0) | marks[np.maximum(parent, 0)])
+    outer = np.where(top, np.arange(len(parent)), nearest(parent, top))
+    return np.where(scene.module_of >= 0, scene.module_of, outer)
+
+
+def _place(scene: Scene, frame: int) -> str:
+    """Where host time was spent, in words."""
+    if frame < 0 or scene.kinds[frame] == Kind.RUNTIME:
         return PROGRAM
-    return scene.names[outer]
+    return scene.module_name(frame)
 
 
 def _candidate(scene: Scene, place: str, members: Int64, factor: Numbers) -> Candidate:

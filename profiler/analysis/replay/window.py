@@ -11,8 +11,8 @@ from profiler.trace.kinds import Kind
 from profiler.trace.link import HOST_KINDS, Structure
 from profiler.trace.model import Trace
 
-EVENT_LIMIT = 400_000
-"""More host events and device work than this, and only the median step is replayed."""
+EVENT_LIMIT = 50_000
+"""Host events and device work that are replayed at most: of longer traces some steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Window:
 
 
 def window_of(trace: Trace, structure: Structure) -> Window | None:
-    """All steps, or the median one of a very long trace; the whole trace where none are marked.
+    """All steps, or some around the median one of a long trace; the whole trace without marks.
 
     None for a trace without any host event or device work.
     """
@@ -52,12 +52,23 @@ def window_of(trace: Trace, structure: Structure) -> Window | None:
     if not bounds:
         return _whole(trace, host, track)
     bounds = [(a, b) for a, b in bounds if b > a] or bounds
-    if len(host) + len(trace.device.rows) > EVENT_LIMIT:
-        ordered = sorted(bounds, key=lambda span: span[1] - span[0])
-        bounds = [ordered[(len(ordered) - 1) // 2]]
+    whole = len(bounds)
+    bounds = _some(bounds, len(host) + len(trace.device.rows))
     begin, end = bounds[0][0], max(b for _, b in bounds)
-    name = f"{len(bounds)} steps" if len(bounds) > 1 else "one step"
+    name = "one step" if len(bounds) == 1 else f"{len(bounds)} steps"
+    name = name if len(bounds) == whole else f"{name} of {whole}"
     return Window(begin, end, len(bounds), track, tuple(bounds), name)
+
+
+def _some(bounds: list[tuple[int, int]], events: int) -> list[tuple[int, int]]:
+    """Consecutive steps around the median one, as many as the limit allows, at least one."""
+    wanted = max(1, EVENT_LIMIT * len(bounds) // max(1, events))
+    if wanted >= len(bounds):
+        return bounds
+    ordered = sorted(range(len(bounds)), key=lambda n: bounds[n][1] - bounds[n][0])
+    middle = ordered[(len(ordered) - 1) // 2]
+    first = min(max(0, middle - wanted // 2), len(bounds) - wanted)
+    return bounds[first : first + wanted]
 
 
 def _whole(
