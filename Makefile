@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 BENCHES := $(patsubst tests/bench/bench_%.py,%,$(wildcard tests/bench/bench_*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup assets up test lint types layers pytest test-device clean $(addprefix bench-,$(BENCHES))
+.PHONY: help setup assets up test lint types layers pytest test-device demo-shots clean $(addprefix bench-,$(BENCHES))
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-zA-Z_-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ test-device: $(VENV)/.installed-dev ## tests that need an accelerator
 
 $(addprefix bench-,$(BENCHES)): bench-%: $(VENV)/.installed-dev
 	@$(BIN)/python tests/bench/bench_$*.py
+
+demo-shots: $(VENV)/.installed-dev assets ## screenshots for the docs from the demo data
+	@$(BIN)/python -m tests.e2e.shots
 
 clean: ## remove what `make` made, but not var/
 	rm -rf $(VENV) static/vendor build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -38,6 +38,7 @@ def main(arguments: list[str]) -> int:
     if os.getppid() != parent:
         return CANNOT_START
     _offer_to_the_oom_killer(pairs.pop("--oom_score", ""))
+    os.nice(int(pairs.pop("--nice", "0")))
     for name, value in pairs.items():
         number = _LIMITS[name.removeprefix("--")]
         hard = resource.getrlimit(number)[1]

@@ -36,9 +36,14 @@ HARMLESS = ("GPU stall due to ReadPixels", "can escape its sandboxing")
 """Warnings of the browser about drawing in software and about frames of our own origin."""
 
 
-def _program() -> str:
+def find_program() -> str:
+    """The Chromium to drive: the named one, else one on the PATH, else nothing."""
     named = os.environ.get("DAYBREAK_BROWSER", "")
-    found = named or next((path for name in NAMES if (path := shutil.which(name))), "")
+    return named or next((path for name in NAMES if (path := shutil.which(name))), "")
+
+
+def _program() -> str:
+    found = find_program()
     if found:
         return found
     said = (

@@ -18,9 +18,9 @@ _LINK = re.compile(r"(http://127\.0\.0\.1:\d+)(/sign-in/link/\S+)")
 
 
 class System:
-    """`python -m workers.up --no-demo`; `base` is its address, `link` the way in, once."""
+    """`python -m workers.up`; `base` is its address, `link` the way in, once."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, demo: bool = False) -> None:
         self.lines: list[str] = []
         self.base = ""
         self.link = ""
@@ -29,7 +29,7 @@ class System:
         environment = {**os.environ, "VAR_DIR": str(folder), "PORT": "0", "TIME_SCALE": "5"}
         environment.pop("DJANGO_SETTINGS_MODULE", None)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "workers.up", "--no-demo"],
+            [sys.executable, "-m", "workers.up", *([] if demo else ["--no-demo"])],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,

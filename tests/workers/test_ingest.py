@@ -30,6 +30,7 @@ SPIN = ["-c", "import time; time.sleep(600)"]
 GROW = ["-c", "held = []\nwhile True: held.append(bytearray(10 << 20))"]
 CRASH = ["-c", "import ctypes; ctypes.string_at(0)"]
 NOTHING = ["-c", "pass"]
+NICENESS = ["-c", "import os, sys; sys.stderr.write(f'niceness {os.nice(0)}'); sys.exit(65)"]
 ENVIRONMENT = ["-c", "import os, sys; sys.stderr.write(repr(dict(os.environ))); sys.exit(65)"]
 
 
@@ -107,6 +108,10 @@ def test_it_gives_the_reader_no_secret(bench: object, monkeypatch: pytest.Monkey
     _, reason = read(upload(GOOD), ROOMY, ENVIRONMENT)
     assert "PYTHONFAULTHANDLER" in reason
     assert "canary" not in reason
+
+
+def test_it_reads_behind_whatever_is_measured(bench: object) -> None:
+    assert read(upload(GOOD), ROOMY, NICENESS) == ("rejected", "niceness 19")
 
 
 def test_it_says_that_the_stored_bytes_are_damaged(bench: object, var_dir: Path) -> None:
