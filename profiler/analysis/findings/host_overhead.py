@@ -25,7 +25,7 @@ REPEATED_OUTSIDE = 32
 BYTES_PER_NS = 8.0
 """Traffic of one core, to tell moving data from dispatch in small calls."""
 
-OUTSIDE = "outside of modules"
+OUTSIDE = "the program outside of modules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _candidate(calls: _Calls, place: _Place) -> Candidate | None:
     return Candidate(
         kind="host_overhead",
         subject=place.name,
-        title=f"{place.name} loops over {number} small calls a step, most of {most[0]}"
+        title=f"Loop of {number} small calls a step in {place.name}, most of {most[0]}"
         if place.looped
         else f"Python in {place.name} takes {duration(scene.per_step(python))} a step",
         advice="Do it in one operator on the whole tensor, or compile this region."
