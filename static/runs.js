@@ -3,7 +3,8 @@
 //   data-flame, data-profile   a frame that opens the viewer once its profile is known to be there
 //   data-panel="url"     a table whose links and filter renew it in place, the address kept;
 //                        data-params names its part of the address
-//   .later               a panel that loads by itself; data-later-text says when it cannot
+//   .later               a panel that loads by itself on the event "later"; data-later-text
+//                        says when it cannot
 //   data-run-count       says how many runs the form makes
 (() => {
   "use strict";
@@ -35,6 +36,14 @@
     const place = source?.closest?.(".later")?.querySelector("[data-later-text]");
     if (place) place.textContent = "This part cannot be loaded; the others are not touched by it.";
   }
+
+  // Panels ask for themselves only now, as answers are looked at by the listeners above.
+  function ask(panel) {
+    if (!panel.matches?.(".later[data-htmx-powered]") || "asked" in panel.dataset) return;
+    panel.dataset.asked = "";
+    panel.dispatchEvent(new CustomEvent("later"));
+  }
+  document.addEventListener("htmx:after:init", (event) => ask(event.target));
 
   function toEnd(box) {
     const log = box.checked && document.getElementById(box.dataset.follow)?.querySelector(".log");
@@ -148,6 +157,7 @@
     watchFlames();
     followLogs();
     countRuns();
+    document.querySelectorAll(".later").forEach(ask);
   }
 
   document.addEventListener("htmx:after:swap", () => {

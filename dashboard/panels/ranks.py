@@ -19,7 +19,7 @@ def ranks_table(view: RanksView) -> Table[RankView]:
             kind="count",
             link=lambda row: reverse("trace-detail", args=[row.trace.pk]),
         ),
-        Column(key="note", title="Note", value=_note, kind="text"),
+        Column(key="note", title="Note", value=_note, kind="text", always=True),
         Column(key="busy_share", title="Busy", value=lambda row: row.busy_share, kind="share"),
         Column(key="busy", title="Busy time", value=lambda row: row.busy_ns),
         Column(key="comm", title="Communication", value=lambda row: row.comm_ns),

@@ -31,6 +31,8 @@ class Column(Generic[Row]):
     value: Callable[[Row], Value]
     kind: str = "ns"
     about: str = ""
+    always: bool = False
+    """Whether it stays where every row says the same, as it is a remark and no measure."""
     chars: int = NAME_CHARS
     """How much of a foreign name is shown; the middle is left out."""
     full: Callable[[Row], str] | None = None
@@ -136,8 +138,14 @@ def table_view(table: Table[Row], query: Mapping[str, str]) -> TableView:
     rows = ordered(table, wanted)
     pages = max(1, -(-len(rows) // table.size))
     page = min(wanted.page, pages)
-    hidden = {column.key: said for column in table.columns[1:] if (said := _flat(table, column))}
-    shown = tuple(column for column in table.columns if column.key not in hidden)
+    unknown = [column for column in table.columns[1:] if _unknown(table, column)]
+    flat = {
+        column.key: said
+        for column in table.columns[1:]
+        if column not in unknown and not column.always and (said := _flat(table, column))
+    }
+    out = {column.key for column in unknown} | flat.keys()
+    shown = tuple(column for column in table.columns if column.key not in out)
     part = rows[(page - 1) * table.size : page * table.size]
     return TableView(
         name=table.name,
@@ -147,7 +155,7 @@ def table_view(table: Table[Row], query: Mapping[str, str]) -> TableView:
         wanted=wanted,
         columns=shown,  # type: ignore[arg-type]
         rows=tuple(tuple(cell(column, row) for column in shown) for row in part),
-        hidden=tuple(hidden.values()),
+        hidden=(*flat.values(), *_not_known(unknown)),
         searched=table.column(table.search).title.lower() if table.search else "",
         sort=wanted.sort or table.sort,
         total=len(table.rows),
@@ -207,14 +215,15 @@ def cell(column: Column[Row], row: Row) -> Cell:
 
 def _flat(table: Table[Row], column: Column[Row]) -> str:
     """What is the same in every row of a column, as words; empty where rows differ."""
-    if len(table.rows) < 2:
-        return f"{column.title.lower()} is not known" if _unknown(table, column) else ""
-    first = cell(column, table.rows[0])
-    if any(column.value(row) != column.value(table.rows[0]) for row in table.rows):
+    first = column.value(table.rows[0])
+    if len(table.rows) < 2 or any(column.value(row) != first for row in table.rows):
         return ""
-    if _unknown(table, column):
-        return f"{column.title.lower()} is not known"
-    return f"{column.title.lower()} is {first.shown} in every row"
+    return f"{column.title.lower()} is {cell(column, table.rows[0]).shown} in every row"
+
+
+def _not_known(columns: Sequence[Column[Row]]) -> tuple[str, ...]:
+    names = ", ".join(column.title.lower() for column in columns if not column.always)
+    return (f"not known: {names}",) if names else ()
 
 
 def _unknown(table: Table[Row], column: Column[Row]) -> bool:

@@ -164,8 +164,8 @@ def test_it_says_kernels_missing_and_nothing_of_idle(viewer_client: Client) -> N
     silent = make_report(launches=dataclasses.replace(make_report().launches, calls=9))
     whole = make_set(make_ready_trace(report=silent), make_ready_trace(report=silent))
     page = page_of(viewer_client, f"/traces/sets/{whole.pk}/")
-    assert "note is kernels missing in every row" in page
-    assert "busy is not known" in page
+    assert "<td>kernels missing</td>" in page
+    assert "not known: busy, busy time" in page
 
 
 def test_it_shows_the_other_ranks_when_a_file_is_gone(
