@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from profiler.analysis.calltree import CallTree, Frames, call_tree
 from profiler.analysis.collectives import collective_rows
 from profiler.analysis.critical import critical_path
@@ -28,6 +26,7 @@ from profiler.analysis.report import Report, TraceFacts
 from profiler.analysis.speedscope import Flame, flame
 from profiler.analysis.steps import step_rows
 from profiler.analysis.timeline import device_key, stream_rows, timelines
+from profiler.trace.codes import distinct
 from profiler.trace.heap import trim
 from profiler.trace.intern import encodable
 from profiler.trace.link import Structure, link
@@ -101,7 +100,7 @@ def flame_of(results: Analysed) -> Flame:
 
 def _facts(trace: Trace, path: Path) -> TraceFacts:
     header = trace.header
-    used = {trace.strings[code] for code in np.unique(trace.device.device).tolist()}
+    used = {trace.strings[code] for code in distinct(trace.device.device)}
     return TraceFacts(
         path=encodable(str(path)),
         sha256=trace.sha256,

@@ -8,6 +8,7 @@ import numpy as np
 
 from profiler.trace.batch import NONE, Bool, Int32
 from profiler.trace.clock import Int64
+from profiler.trace.codes import grouped
 from profiler.trace.kinds import Kind
 from profiler.trace.link import HOST_KINDS, Structure
 from profiler.trace.model import Trace
@@ -119,6 +120,8 @@ def _under_forward(
     position = np.full(len(trace.events), NONE, np.int32)
     position[nesting.rows] = np.arange(len(nesting.rows), dtype=np.int32)
     is_module = np.asarray(trace.events.kind[nesting.rows] == Kind.MODULE)
+    if not is_module.any():
+        return parent
     module = nearest(nesting.parent, is_module)
     at = position[host.rows[backward]]
     home = module[position[host.rows[forward[backward]]]]
@@ -161,10 +164,12 @@ def _nodes(parent: Int32, names: Int32, shown: Bool) -> tuple[Int32, Int64, Int6
         if not len(members):
             continue
         above = np.where(parent[members] >= 0, node[parent[members]], np.int32(NONE))
-        key = (above.astype(np.int64) + 1) * width + names[members]
-        keys, inverse = np.unique(key, return_inverse=True)
+        # Parents are nodes of the level above, or none for all of the level.
+        first = int(above.min())
+        key = (above.astype(np.int64) - first) * width + names[members]
+        keys, inverse = grouped(key, (int(above.max()) - first + 1) * width)
         node[members] = made + inverse
-        parents.append(keys // width - 1)
+        parents.append(keys // width + first)
         labels.append(keys % width)
         made += len(keys)
     empty = np.empty(0, np.int64)

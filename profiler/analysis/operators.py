@@ -9,6 +9,7 @@ import numpy as np
 from profiler.analysis.report import ModuleRow, OperatorRow, ShapeRow, ThreadRow
 from profiler.trace.batch import NONE, Int32
 from profiler.trace.clock import Int64
+from profiler.trace.codes import distinct
 from profiler.trace.intervals import union_ns
 from profiler.trace.kinds import Kind
 from profiler.trace.link import Structure
@@ -120,7 +121,7 @@ def thread_rows(trace: Trace, structure: Structure) -> list[ThreadRow]:
     ops = structure.ops
     tracks = trace.events.track[ops.rows]
     out: list[ThreadRow] = []
-    codes = np.unique(tracks).tolist()
+    codes = distinct(tracks)
     for code in sorted(codes, key=lambda c: _natural(trace.tracks[c].pid, trace.tracks[c].tid)):
         mine = np.flatnonzero(tracks == code)
         roots = ops.rows[mine[ops.parent[mine] < 0]]
@@ -207,7 +208,7 @@ def module_positions(trace: Trace, structure: Structure, forward: Int32) -> Int3
     is_module = np.asarray(trace.events.kind[host.rows] == Kind.MODULE)
     module = nearest(host.parent, is_module)
     backward = np.asarray(forward >= 0)
-    if backward.any():
+    if is_module.any() and backward.any():
         root = nearest(host.parent, backward)
         root = np.where(backward, np.arange(len(root), dtype=np.int32), root)
         loose = np.flatnonzero((module == NONE) & (root >= 0))

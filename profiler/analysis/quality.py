@@ -11,6 +11,7 @@ from profiler.analysis.launches import before_window, graph_work
 from profiler.analysis.report import QualityReport
 from profiler.trace.batch import Bool
 from profiler.trace.clock import Int64
+from profiler.trace.codes import distinct, ordered
 from profiler.trace.kinds import Kind
 from profiler.trace.link import Structure
 from profiler.trace.model import Trace
@@ -53,7 +54,7 @@ def _flow_pairs(trace: Trace) -> tuple[int, int]:
     if not len(flows.ts):
         return 0, 0
     both = one = 0
-    for category in np.unique(flows.category).tolist():
+    for category in distinct(flows.category):
         mine = flows.category == category
         paired, ends = _paired(flows.id[mine], flows.begin[mine])
         both += paired
@@ -69,7 +70,7 @@ def _paired(ids: Int64, begin: Bool) -> tuple[int, int]:
         starts[ids[begin] - low] = True
         ends[ids[~begin] - low] = True
         return int((starts & ends).sum()), int(starts.sum() + ends.sum())
-    begins, finishes = np.unique(ids[begin]), np.unique(ids[~begin])
+    begins, finishes = ordered(ids[begin]), ordered(ids[~begin])
     paired = len(np.intersect1d(begins, finishes, assume_unique=True))
     return paired, len(begins) + len(finishes)
 

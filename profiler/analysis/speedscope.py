@@ -15,6 +15,7 @@ import numpy as np
 from profiler import __version__
 from profiler.analysis.calltree import CallTree, Frames
 from profiler.analysis.operators import module_path
+from profiler.trace.codes import distinct
 from profiler.trace.model import Trace
 
 SCHEMA_URL = "https://www.speedscope.app/file-format-schema.json"
@@ -196,7 +197,7 @@ def _timelines(trace: Trace, frames: Frames, names: _Names, room: int) -> list[E
         return []
     track = trace.events.track[rows]
     out = []
-    for code in np.unique(track).tolist():
+    for code in distinct(track):
         mine = rows[track == code]
         thread = trace.tracks[code]
         events = _changes(trace, mine.tolist(), names)

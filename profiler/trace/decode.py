@@ -9,12 +9,12 @@ from typing import TypeVar, cast
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from profiler.trace.arguments import Columns, chosen, column, decoded, numbers
 from profiler.trace.batch import NONE, Batch, Flows, Instants, Int32
 from profiler.trace.batch import Complete as CompleteColumns
 from profiler.trace.clock import NO_TIME, Int64, NeedsExactTimes, to_ns
+from profiler.trace.codes import distinct
 from profiler.trace.intern import Strings, Tracks
 from profiler.trace.salvage import Decoded, decode_block
 from profiler.trace.schema import (
@@ -136,7 +136,7 @@ class Decoder:
     ) -> Columns:
         out = Columns(len(raws), self._strings)
         groups = self._group_numbers(category, name)
-        for number in np.unique(groups).tolist():
+        for number in distinct(groups):
             group = GROUPS[number]
             if group is not None:
                 mask = np.asarray(groups == number)
@@ -145,13 +145,13 @@ class Decoder:
                 out.add(group, rows, decoded(group, mine, repaired))
         return out
 
-    def _group_numbers(self, category: Int32, name: Int32) -> npt.NDArray[np.int8]:
+    def _group_numbers(self, category: Int32, name: Int32) -> Int32:
         """Number of the argument group of each event."""
-        for code in np.unique(category).tolist():
+        for code in distinct(category):
             if code not in self._groups:
                 text = next(t for t, c in self._strings.items() if c == code and t is not None)
                 self._groups[code] = group_of_category(str(text))
-        table = np.zeros(max(self._groups) + 2, np.int8)
+        table = np.zeros(max(self._groups) + 2, np.int32)
         for code, number in self._groups.items():
             table[code] = number
         groups = table[category]

@@ -130,6 +130,8 @@ def _owned(ts: Int64, end: Int64) -> Int64:
 
 def nearest(parent: Int32, wanted: Bool) -> Int32:
     """For each position its nearest ancestor for which `wanted` holds, -1 without one."""
+    if not wanted.any():
+        return np.full(len(parent), -1, np.int32)
     found = parent.copy()
     active = np.flatnonzero(found >= 0).astype(np.int32)
     while len(active):

@@ -8,6 +8,7 @@ import numpy as np
 
 from profiler.trace.batch import NONE, Bool, Complete, Int32, Sparse
 from profiler.trace.clock import NO_TIME
+from profiler.trace.codes import distinct
 from profiler.trace.kinds import DEVICE_KINDS, Kind
 from profiler.trace.model import DeviceWork, Events, Kinds, Quality, Trace, Track
 from profiler.trace.raw import RawTrace
@@ -236,7 +237,7 @@ def _refine_host(kinds: Kinds, complete: Complete, strings: list[str]) -> None:
 def _device_kind(trace: Trace) -> str:
     """The vendor with the most evidence: categories and processes, device names, call names."""
     processes = {track.process for track in trace.tracks}
-    calls = {trace.strings[c] for c in np.unique(trace.events.name[_runtime(trace)]).tolist()}
+    calls = {trace.strings[c] for c in distinct(trace.events.name[_runtime(trace)])}
     best, score = "cpu", 0
     for vendor in rules().vendors:
         points = 4 * len(vendor.categories & trace.categories.keys())
