@@ -11,7 +11,7 @@ import numpy as np
 
 from profiler.analysis.findings.scene import Scene
 from profiler.analysis.findings.types import Candidate
-from profiler.analysis.replay.change import Change, combined
+from profiler.analysis.replay.change import Change, combined, host
 from profiler.analysis.roofline.calls import (
     WIDTHS,
     OperatorCall,
@@ -26,6 +26,9 @@ from profiler.units import duration
 
 _COPYING = re.compile(r"^aten::(to|_to_copy|contiguous|clone|repeat|repeat_interleave|cat)$")
 _FLOATS = ("float64", "float32", "bfloat16", "float16")
+PYTHON_NS = 2_000
+"""Python between two calls that frees nothing large."""
+
 _ADVICE = {
     "cast": "Keep the tensor in one type, or cast the weight once outside of the step.",
     "layout": "Produce the layout that is needed, or let the next operator take the strides.",
@@ -207,13 +210,23 @@ def _change(scene: Scene, sort: str, members: Int64) -> Change:
     """Gone, but of a growing concatenation the part that is new stays to be written."""
     frames = scene.inside(scene.frames(members))
     if sort == "cast":
-        return combined(sort, [scene.without(sort, frames), *_products(scene, members)])
+        beside = [*_products(scene, members), *_python_after(scene, members)]
+        return combined(sort, [scene.without(sort, frames), *beside])
     if sort != "growing cat":
-        return scene.without(sort, frames)
+        return combined(sort, [scene.without(sort, frames), *_python_after(scene, members)])
     shares = []
     for at in members.tolist():
         call = call_at(scene, at)
         parts = call.tensors() if call is not None else ()
         total = sum(t.size_bytes for t in parts)
         shares.append(parts[-1].size_bytes / total if total else 1.0)
-    return scene.scaled(sort, frames, float(np.mean(shares)))
+    smaller = scene.scaled(sort, frames, float(np.mean(shares)))
+    return combined(sort, [smaller, *_python_after(scene, members)])
+
+
+def _python_after(scene: Scene, members: Int64) -> list[Change]:
+    """On a processor: the freeing of what was copied, in the Python that follows, goes as well."""
+    if scene.on_device:
+        return []
+    after = scene.python_after(members)
+    return [host("", after, np.minimum(scene.graph.segment_ns[after], PYTHON_NS))]

@@ -270,6 +270,21 @@ class Scene:
         free = unblocked(self.graph, label, rows)
         return combined(label, [gone(self.graph, label, works), idle, free])
 
+    def python_after(self, positions: Int64) -> Int64:
+        """Segments outside of operators that begin where one of these frames ends."""
+        parts, rows = self.graph.segments, self.structure.host.rows[positions]
+        ends = zip(
+            self.trace.events.track[rows].tolist(),
+            self.trace.events.end[rows].tolist(),
+            strict=True,
+        )
+        wanted = set(ends)
+        starts = zip(parts.track.tolist(), parts.ts.tolist(), strict=True)
+        at = np.array([n for n, key in enumerate(starts) if key in wanted], np.int64)
+        owner = parts.owner[at]
+        working = np.isin(self.kinds[np.maximum(owner, 0)], (Kind.HOST_OP, Kind.RUNTIME))
+        return np.asarray(at[~((owner >= 0) & working)], np.int64)
+
     def host_ns(self, segments: Int64) -> int:
         """Host time of segments as the graph counts it."""
         return int(self.graph.segment_ns[segments].sum())
