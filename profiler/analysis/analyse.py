@@ -27,13 +27,16 @@ from profiler.analysis.speedscope import Flame, flame
 from profiler.analysis.steps import step_rows
 from profiler.analysis.timeline import device_key, stream_rows, timelines
 from profiler.trace.codes import distinct
-from profiler.trace.heap import trim
+from profiler.trace.heap import keep_blocks, trim
 from profiler.trace.intern import encodable
 from profiler.trace.link import Structure, link
 from profiler.trace.model import Trace
 from profiler.trace.normalise import normalise
 from profiler.trace.raw import RawTrace
 from profiler.trace.sequence import forward_positions
+
+_FEW_EVENTS = 2_000_000
+"""Below it speed counts more than memory."""
 
 
 @dataclass(slots=True)
@@ -58,6 +61,8 @@ class Analysed:
 
 def linked(raw: RawTrace) -> Linked:
     """Normalise and link a raw trace."""
+    if raw.events < _FEW_EVENTS:
+        keep_blocks()
     trace = normalise(raw)
     structure = link(trace)
     trim()

@@ -16,8 +16,8 @@ _HEADER_LIMIT = 64 * MIB
 _MOST_TAIL_ROOM = MIB
 _FIRST_LOOK = 1 << 16
 
-Text = Callable[[], bytes]
-"""Gives the text of a block; only until the next block is asked for."""
+Text = Callable[[], memoryview]
+"""Gives the text of a block as an array, in brackets; only until the next block is asked for."""
 
 
 class Blocks:
@@ -167,16 +167,21 @@ def _last(text: bytes | bytearray) -> tuple[int, int] | None:
 
 
 def _reader(source: Source, start: int, end: int, *, last: bool = False) -> Text:
-    def text() -> bytes:
-        whole = source.read_at(start, end - start)
-        return whole.rstrip().removesuffix(b",") if last else whole
+    def text() -> memoryview:
+        if last:
+            return _framed(source.read_at(start, end - start).rstrip().removesuffix(b","))
+        return source.framed_at(start, end - start)
 
     return text
 
 
 def _slice(buffer: bytearray, end: int, *, last: bool = False) -> Text:
-    def text() -> bytes:
+    def text() -> memoryview:
         whole = bytes(memoryview(buffer)[:end])
-        return whole.rstrip().removesuffix(b",") if last else whole
+        return _framed(whole.rstrip().removesuffix(b",") if last else whole)
 
     return text
+
+
+def _framed(text: bytes) -> memoryview:
+    return memoryview(b"[%b]" % text)

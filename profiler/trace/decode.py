@@ -56,18 +56,18 @@ class Decoder:
         self._groups: dict[int, int] = {NONE: 1}
         self._lossy = False
 
-    def batch(self, text: bytes) -> Batch:
-        """The columns of one block."""
+    def batch(self, text: memoryview) -> Batch:
+        """The columns of one block, given as an array in brackets."""
         try:
             return self._batch(decode_block(text))
         except NeedsExactTimes:
             return self._exact_batch(text)
 
-    def _exact_batch(self, text: bytes) -> Batch:
+    def _exact_batch(self, text: memoryview) -> Batch:
         """The same with fractional times turned into text before decoding."""
         self._lossy = True
         try:
-            return self._batch(decode_block(_FRACTION.sub(rb'"\1":"\2"', text)))
+            return self._batch(decode_block(memoryview(_FRACTION.sub(rb'"\1":"\2"', bytes(text)))))
         finally:
             self._lossy = False
 

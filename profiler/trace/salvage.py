@@ -63,15 +63,17 @@ class Decoded:
     dropped: collections.Counter[str] = field(default_factory=collections.Counter)
 
 
-def decode_block(text: bytes) -> Decoded:
-    """All events in `text`: whole events joined by commas, perhaps followed by the file's tail."""
-    quick = _strict(text)
-    return quick if quick is not None else _piecewise(text)
+def decode_block(framed: memoryview) -> Decoded:
+    """All events in `framed`: whole ones joined by commas, perhaps with the file's tail behind.
+
+    The text is in brackets of its own. Raw arguments of the events point into it.
+    """
+    quick = _strict(framed)
+    return quick if quick is not None else _piecewise(bytes(framed[1:-1]))
 
 
-def _strict(text: bytes) -> Decoded | None:
-    """The block by the typed decoder, None when it refuses."""
-    array = b"[%b]" % text
+def _strict(array: bytes | memoryview) -> Decoded | None:
+    """The array by the typed decoder, None when it refuses."""
     try:
         return Decoded(_events.decode(array))
     except msgspec.ValidationError:
@@ -88,7 +90,7 @@ def _strict(text: bytes) -> Decoded | None:
     if not _AFTER_ARRAY.match(array, end, len(array) - 1):
         return None
     try:
-        return Decoded((_events.decode(array[:end])), tail=array[end:-1])
+        return Decoded((_events.decode(array[:end])), tail=bytes(array[end:-1]))
     except (msgspec.DecodeError, RecursionError):
         return None
 
@@ -102,7 +104,7 @@ def _piecewise(text: bytes) -> Decoded:
     at, window = 0, max(1, len(starts) // 2)
     while at < len(starts):
         window = min(window, len(starts) - at)
-        got = _strict(text[starts[at] : ends[at + window - 1]])
+        got = _strict(b"[%b]" % text[starts[at] : ends[at + window - 1]])
         if got is None and window > 1:
             window = max(1, window // 4)
             continue
@@ -129,7 +131,7 @@ def _one(text: bytes, starts: list[int], ends: list[int], at: int) -> tuple[Deco
         return Decoded([event]), 1
     for more in range(1, min(_JOINED, len(starts) - at)):
         joined = text[starts[at] : ends[at + more]]
-        if (got := _strict(joined)) is not None:
+        if (got := _strict(b"[%b]" % joined)) is not None:
             return got, more + 1
         if (event := _loose(joined)) is not None:
             return Decoded([event]), more + 1

@@ -157,7 +157,7 @@ def _opened(out: Path) -> IO[bytes]:
 def _write(blocks: Blocks, file: IO[bytes]) -> None:
     last = b""
     for number, block in enumerate(blocks):
-        text = block()
+        text = bytes(block()[1:-1])
         if number == 0:
             file.write(b"[" if blocks.is_list else _head(blocks.header) + b'"traceEvents":[')
         elif number == 1:
@@ -165,7 +165,7 @@ def _write(blocks: Blocks, file: IO[bytes]) -> None:
         else:
             file.write(b",\n" + clean_bytes(last))
         last = text
-    tail = decode_block(last).tail
+    tail = decode_block(memoryview(b"[%b]" % last)).tail
     events = last if tail is None else last[: len(last) - len(tail)]
     file.write((b",\n" if blocks.count > 1 else b"") + clean_bytes(events))
     if tail is None:

@@ -36,6 +36,7 @@ class Source:
         self.inflated_bytes = 0
         self.stored_bytes = 0
         self.warnings: list[str] = []
+        self._frame = bytearray()
         try:
             self._file = path.open("rb", buffering=0)
             self.size = os.fstat(self._file.fileno()).st_size
@@ -90,6 +91,18 @@ class Source:
             return os.pread(self._file.fileno(), size, start)
         except OSError as error:
             raise self._unreadable(error) from None
+
+    def framed_at(self, start: int, size: int) -> memoryview:
+        """The same bytes between `[` and `]`; only until the next call, which reuses the memory."""
+        if len(self._frame) < size + 2:
+            self._frame = bytearray(size + size // 8 + 2)
+        view = memoryview(self._frame)
+        try:
+            got = os.preadv(self._file.fileno(), [view[1 : size + 1]], start)
+        except OSError as error:
+            raise self._unreadable(error) from None
+        view[0:1], view[got + 1 : got + 2] = b"[", b"]"
+        return view[: got + 2]
 
     def chunks(self) -> Iterator[bytes]:
         """The text of a compressed file in pieces of at most a block."""
