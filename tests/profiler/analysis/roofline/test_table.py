@@ -96,6 +96,6 @@ def test_it_claims_no_peaks_it_does_not_have(name: str) -> None:
 
 def test_it_says_for_every_peak_where_it_comes_from() -> None:
     for peaks in catalogue():
-        assert peaks.source.startswith("https://")
+        assert peaks.source.startswith("data sheet of")
         assert peaks.as_of is not None
         assert peaks.origin == "datasheet"
