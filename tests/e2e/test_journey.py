@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.dashboard.ranks import recorded
 from tests.e2e.people import RUN_LIMIT_MS, new_run, run_ends
 from tests.e2e.system import ROOT, System
 
@@ -168,3 +169,16 @@ def test_it_says_what_is_wrong_with_an_upload(page: Page, tmp_path: Path) -> Non
     expect(page.locator("#trace-panels .answer.bad")).to_contain_text(
         "could not be read", timeout=RUN_LIMIT_MS
     )
+
+
+def test_it_names_the_straggler_of_ranks_uploaded_together(page: Page, tmp_path: Path) -> None:
+    files = [tmp_path / f"job-rank{rank}.json" for rank in range(2)]
+    for rank, file in enumerate(files):
+        file.write_bytes(recorded(late_us=200 * rank))
+    page.goto("/traces/upload/")
+    page.locator("[name=file]").set_input_files(files)
+    page.get_by_role("button", name="Upload").click()
+    page.wait_for_url(re.compile(r"/traces/sets/\d+/$"))
+    verdict = page.locator("#ranks .verdict")
+    expect(verdict).to_contain_text("Rank 1 arrived last", timeout=RUN_LIMIT_MS)
+    expect(page.locator("#ranks tbody tr")).to_have_count(2)

@@ -43,7 +43,7 @@ SCOPE = {"exclude": [["iframe"]]}
 @pytest.fixture
 def addresses(page: Page, finished: str) -> dict[str, str]:
     page.goto(finished)
-    link = page.get_by_role("link", name=re.compile("on a page of its own"))
+    link = page.get_by_role("link", name=re.compile(r"^Trace \d+ on a page of its own"))
     trace = link.get_attribute("href") or ""
     return {name: path.format(run=finished, trace=trace) for name, path in PAGES.items()}
 
