@@ -2,8 +2,9 @@
 
 Walks backwards from the last end. What ended last before now, and could have
 held the present work up, comes next: for device work its stream's previous
-work, the work whose end it started at (another stream), or its launch; for a
-host call the call before it on its thread, or, if the call blocks, the device
+work, the work of another stream it waited for (as the trace states, else work
+whose end it started at: inferred, and counted so), or its launch; for a host
+call the call before it on its thread, or, if the call blocks, the device
 work it waited for. Gaps are charged to what they were spent on.
 """
 
@@ -15,6 +16,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from profiler.analysis.replay.streams import works_of
+from profiler.analysis.replay.waits import recorded_waits
+from profiler.analysis.replay.window import Window
 from profiler.analysis.report import CriticalPath, PathPart
 from profiler.analysis.steps import step_event_rows
 from profiler.trace.batch import NONE
@@ -25,7 +29,7 @@ from profiler.trace.model import Trace
 from profiler.trace.vendors import rules
 
 SAME_TIME_NS = 3_000
-"""An end this close before a start on another stream is taken for a recorded wait."""
+"""An end this close before a start on another stream is taken for a wait nobody recorded."""
 
 
 @dataclass(slots=True)
@@ -103,6 +107,7 @@ class _Walk:
         self._work = np.flatnonzero(inside)
         self._last = max([end, *device.end[self._work].tolist()])
         self._streams, self._stream_of = self._lanes()
+        self._stated = self._stated_waits(begin, end)
         self._calls = self._host_lanes(begin, end)
         op_ts = trace.events.ts[structure.ops.rows]
         self._in_step = np.asarray((op_ts < end) & (trace.events.end[structure.ops.rows] > begin))
@@ -119,6 +124,15 @@ class _Walk:
             rows = rows[np.argsort(device.end[rows], kind="stable")]
             lanes[stream] = _lane(rows, device.ts[rows], device.end[rows])
         return lanes, dict(zip(self._work.tolist(), key[self._work].tolist(), strict=True))
+
+    def _stated_waits(self, begin: int, end: int) -> dict[int, int]:
+        """Work that waited for work of another stream, as the trace states it."""
+        track = self._step_thread
+        window = Window(begin, end, 1, track, ((begin, end),), "one step")
+        works = works_of(self._trace, self._structure, window)
+        index = works.index.tolist()
+        waits = recorded_waits(self._trace, self._structure, works)
+        return {index[wait.target]: index[wait.source] for wait in waits}
 
     def _host_lanes(self, begin: int, end: int) -> dict[int, _Lane]:
         """Per thread the runtime calls of the step."""
@@ -166,14 +180,13 @@ class _Walk:
         own = self._streams[self._stream_of[at]]
         place = own.before(start, self._used_work)
         freed = own.ends[place] if place >= 0 else self._begin
+        other = self._waited_for(at, start, max(freed, issued))
+        if other != NONE:
+            end = int(device.end[other])
+            self._parts.add("dependency", "gap before work of another stream", start - end)
+            return end, other, True
         if freed >= issued and place >= 0:
             self._parts.recorded += 1
-            other = self._waited_for(start, freed)
-            if other != NONE:
-                self._parts.inferred += 1
-                end = int(device.end[other])
-                self._parts.add("dependency", "gap before work of another stream", start - end)
-                return end, other, True
             self._parts.add("launch latency", "gap on a busy stream", start - freed)
             return freed, own.rows[place], True
         self._parts.recorded += 1
@@ -182,13 +195,22 @@ class _Walk:
             self._thread = int(trace.events.track[launch])
         return issued, NONE, False
 
-    def _waited_for(self, start: int, freed: int) -> int:
-        """Work of another stream that ended just before `start` and after `freed`."""
+    def _waited_for(self, at: int, start: int, ready: int) -> int:
+        """Work of another stream that ended after `at` could have started without it, at `ready`.
+
+        Stated by the trace, else inferred from an end just before `start`.
+        """
+        ends = self._trace.device.end
+        stated = self._stated.get(at, NONE)
+        known = stated in self._stream_of and stated not in self._used_work
+        if known and ready < int(ends[stated]):
+            self._parts.recorded += 1
+            return stated
         other = self._latest_work(start)
-        if other == NONE:
+        if other == NONE or int(ends[other]) <= max(ready, start - SAME_TIME_NS - 1):
             return NONE
-        end = int(self._trace.device.end[other])
-        return other if freed < end and start - end <= SAME_TIME_NS else NONE
+        self._parts.inferred += 1
+        return other
 
     def _through_host(self, thread: int, now: int) -> tuple[int, int, bool]:
         """Charge host time back to the previous call; a blocking one leads to its device work."""

@@ -15,6 +15,7 @@ from profiler.trace.kinds import Kind
 from profiler.trace.link import Structure
 from profiler.trace.model import Trace
 from profiler.trace.nest import Nesting, nearest
+from profiler.trace.vendors import rules
 
 
 @dataclass(slots=True)
@@ -60,9 +61,11 @@ def operator_rows(trace: Trace, structure: Structure, times: OperatorTimes) -> l
     """Operators by name: device self time descending, then host self time."""
     names = trace.events.name[structure.ops.rows].astype(np.int64)
     keys, sums = _grouped(names, times)
+    canonical = rules().operators
     rows = [
         OperatorRow(
             name=trace.strings[key],
+            canonical=canonical.get(trace.strings[key], trace.strings[key]),
             count=n,
             host_total_ns=host,
             host_self_ns=own,

@@ -84,7 +84,8 @@ class OperatorRow:
 
     Self time is the call minus the union of the operators directly inside
     it. Device self time is the work its own launches started; device total
-    adds that of the operators inside.
+    adds that of the operators inside. `canonical` is the name used across
+    vendors for what `name` calls by its vendor's (empty in reports of before).
     """
 
     name: str
@@ -93,6 +94,7 @@ class OperatorRow:
     host_self_ns: int
     device_total_ns: int
     device_self_ns: int
+    canonical: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

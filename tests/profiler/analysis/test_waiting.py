@@ -175,6 +175,45 @@ def test_it_charges_a_device_bound_step_to_its_kernels(tmp_path: Path) -> None:
     assert sum(parts.values()) == path.total_ns == 1_000_000
 
 
+def two_streams(*, told: bool, gap: float = 1.0) -> TraceBuilder:
+    """A kernel of stream 9 that waits for one of stream 7, which the trace states or not."""
+    made = TraceBuilder()
+    made.mark("ProfilerStep#0", 0.0, 400.0)
+    made.launch(1, 1.0, 2.0)
+    made.kernel("producer", 10.0, 100.0, correlation=1)
+    made.event("cuda_runtime", "cudaEventRecord", 4.0, 1.0, args={"correlation": 2})
+    made.event("cuda_runtime", "cudaStreamWaitEvent", 6.0, 1.0, args={"correlation": 3})
+    if told:
+        said = {"correlation": 3, "wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 2}
+        args = {"device": 0, "stream": 9, **said}
+        made.event("cuda_sync", "Stream Wait Event", 6.0, 0.0, pid=0, tid=9, args=args)
+    made.launch(4, 8.0, 2.0)
+    made.kernel("consumer", 110.0 + gap, 289.0, correlation=4, stream=9)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("told", "gap", "recorded", "inferred"),
+    [(True, 1.0, 2, 0), (True, 20.0, 2, 0), (False, 1.0, 1, 1), (False, 20.0, 1, 0)],
+)
+def test_it_follows_waits_between_streams(
+    tmp_path: Path, told: bool, gap: float, recorded: int, inferred: int
+) -> None:
+    path = report_of(two_streams(told=told, gap=gap), tmp_path).critical_path
+    assert path is not None
+    assert (path.recorded_edges, path.inferred_edges) == (recorded, inferred)
+    assert ("producer" in {part.name for part in path.parts}) == bool(told or inferred)
+    assert sum(part.total_ns for part in path.parts) == path.total_ns
+
+
+def test_it_names_operators_as_other_vendors_do(tmp_path: Path) -> None:
+    made = TraceBuilder()
+    made.op("npu::npu_linear", 0.0, 9.0)
+    made.op("aten::add", 10.0, 9.0)
+    names = {row.name: row.canonical for row in report_of(made, tmp_path).operators}
+    assert names == {"npu::npu_linear": "aten::linear", "aten::add": "aten::add"}
+
+
 def rank_file(folder: Path, rank: int, arrivals: list[float], clock: float) -> Path:
     """One rank: collectives that all end together, `arrivals` says when this rank came."""
     made = TraceBuilder()
