@@ -66,6 +66,51 @@ def test_it_keeps_the_rules_of_the_format(tmp_path: Path) -> None:
         check_sampled(profile, frames) if profile["type"] == "sampled" else check_evented(profile)
 
 
+SCHEMA = Path(__file__).parents[3] / "static/vendor/speedscope/file-format-schema.json"
+TYPES = {
+    "string": str,
+    "number": int | float,
+    "array": list,
+    "object": dict,
+}
+
+
+def fits(value: object, rule: Document, known: Document) -> bool:
+    """Whether a value keeps to a rule, for the part of JSON Schema the format is written in."""
+    assert rule.keys() <= KEYWORDS, f"the schema uses {rule.keys() - KEYWORDS}"
+    if "$ref" in rule:
+        return fits(value, known[rule["$ref"].rpartition("/")[2]], known)
+    if "anyOf" in rule:
+        return any(fits(value, one, known) for one in rule["anyOf"])
+    if value != rule.get("const", value) or value not in rule.get("enum", [value]):
+        return False
+    if not isinstance(value, TYPES[rule["type"]]):
+        return False
+    if isinstance(value, list):
+        return all(fits(one, rule["items"], known) for one in value)
+    return not isinstance(value, dict) or (
+        value.keys() >= set(rule.get("required", ()))
+        and all(fits(value[k], r, known) for k, r in rule["properties"].items() if k in value)
+    )
+
+
+KEYWORDS = {"$ref", "anyOf", "const", "enum", "items", "properties", "required", "title", "type"}
+
+
+def test_it_keeps_to_the_schema_of_the_viewer(tmp_path: Path) -> None:
+    schema = json.loads(SCHEMA.read_text())
+    loaded = document(tmp_path, busy())
+    assert {profile["type"] for profile in loaded["profiles"]} == {"sampled", "evented"}
+    assert fits(loaded, {"$ref": schema["$ref"]}, schema["definitions"])
+
+
+def test_it_would_notice_what_is_no_document(tmp_path: Path) -> None:
+    schema = json.loads(SCHEMA.read_text())
+    loaded = document(tmp_path, busy())
+    loaded["profiles"][-1]["events"][0]["at"] = "soon"
+    assert not fits(loaded, {"$ref": schema["$ref"]}, schema["definitions"])
+
+
 def check_sampled(profile: Document, frames: int) -> None:
     assert len(profile["samples"]) == len(profile["weights"])
     assert profile["endValue"] == sum(profile["weights"])
