@@ -21,11 +21,12 @@ from profiler.analysis.operators import (
     shape_rows,
     thread_rows,
 )
-from profiler.analysis.quality import quality_report
+from profiler.analysis.quality import flow_pairs, quality_report
 from profiler.analysis.report import Report, TraceFacts
 from profiler.analysis.speedscope import Flame, flame
 from profiler.analysis.steps import step_rows
 from profiler.analysis.timeline import device_key, stream_rows, timelines
+from profiler.trace.batch import no_flows
 from profiler.trace.codes import distinct
 from profiler.trace.heap import keep_blocks, trim
 from profiler.trace.intern import encodable
@@ -65,6 +66,9 @@ def linked(raw: RawTrace) -> Linked:
         keep_blocks()
     trace = normalise(raw)
     structure = link(trace)
+    # Nobody follows the arrows from here on, and they are a fifth of a trace.
+    trace.quality.flow_pairs = flow_pairs(trace)
+    trace.flows = no_flows()
     trim()
     return Linked(trace, structure)
 

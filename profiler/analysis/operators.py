@@ -9,7 +9,7 @@ import numpy as np
 from profiler.analysis.report import ModuleRow, OperatorRow, ShapeRow, ThreadRow
 from profiler.trace.batch import NONE, Int32
 from profiler.trace.clock import Int64
-from profiler.trace.codes import distinct
+from profiler.trace.codes import distinct, grouped
 from profiler.trace.intervals import union_ns
 from profiler.trace.kinds import Kind
 from profiler.trace.link import Structure
@@ -60,7 +60,7 @@ def rolled_up(nesting: Nesting, own: Int64) -> Int64:
 def operator_rows(trace: Trace, structure: Structure, times: OperatorTimes) -> list[OperatorRow]:
     """Operators by name: device self time descending, then host self time."""
     names = trace.events.name[structure.ops.rows].astype(np.int64)
-    keys, sums = _grouped(names, times)
+    keys, sums = _grouped(names, len(trace.strings), times)
     canonical = rules().operators
     rows = [
         OperatorRow(
@@ -87,7 +87,8 @@ def shape_rows(trace: Trace, structure: Structure, times: OperatorTimes) -> list
     dtypes = events.dense("dtypes")[rows]
     size = len(trace.strings) + 1
     combined, index = np.unique((shapes + 1) * size + dtypes + 1, return_inverse=True)
-    keys, sums = _grouped(names * len(combined) + index, times)
+    places = len(trace.strings) * len(combined)
+    keys, sums = _grouped(names * len(combined) + index, places, times)
     texts = [*trace.strings, ""]
     out = []
     for key, (n, host, own, device, device_own) in zip(keys, sums, strict=True):
@@ -107,10 +108,11 @@ def shape_rows(trace: Trace, structure: Structure, times: OperatorTimes) -> list
 
 
 def _grouped(
-    keys: Int64, times: OperatorTimes
+    keys: Int64, size: int, times: OperatorTimes
 ) -> tuple[list[int], list[tuple[int, int, int, int, int]]]:
-    unique, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    columns = [counts]
+    """Keys in [0, size) in use, and per key the calls and the sums of their times."""
+    unique, inverse = grouped(keys, size)
+    columns = [np.bincount(inverse, minlength=len(unique))]
     for values in (times.host_total, times.host_self, times.device_total, times.device_self):
         total = np.zeros(len(unique), np.int64)
         np.add.at(total, inverse, values)

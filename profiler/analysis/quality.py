@@ -27,7 +27,7 @@ def quality_report(trace: Trace, structure: Structure) -> QualityReport:
     if structure.ops.crossings:
         repaired["operator outlives the one around it"] += structure.ops.crossings
     attributed = int(device.dur[structure.op >= 0].sum())
-    paired, unpaired = _flow_pairs(trace)
+    paired, unpaired = quality.flow_pairs or flow_pairs(trace)
     return QualityReport(
         repaired=repaired.total(),
         dropped=quality.dropped.total(),
@@ -48,7 +48,7 @@ def _sorted(counts: Counter[str]) -> dict[str, int]:
     return {kind: counts[kind] for kind in sorted(counts) if counts[kind]}
 
 
-def _flow_pairs(trace: Trace) -> tuple[int, int]:
+def flow_pairs(trace: Trace) -> tuple[int, int]:
     """Flow ids (category, id) with both ends, and with one end only."""
     flows = trace.flows
     if not len(flows.ts):

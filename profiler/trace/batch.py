@@ -50,6 +50,12 @@ class Flows:
     begin: Bool
 
 
+def no_flows() -> Flows:
+    """Columns of no arrow at all."""
+    codes, times = np.empty(0, np.int32), np.empty(0, np.int64)
+    return Flows(category=codes, id=times, track=codes, ts=times, begin=np.empty(0, np.bool_))
+
+
 @dataclass(slots=True)
 class Instants:
     """Memory records: `bytes` signed change, `allocated` and `reserved` totals after it."""

@@ -80,12 +80,16 @@ class DeviceWork:
 
 @dataclass(slots=True)
 class Quality:
-    """What was repaired, dropped, clipped or noticed while reading."""
+    """What was repaired, dropped, clipped or noticed while reading.
+
+    `flow_pairs` counts flow ids with both ends and with one, once they are counted.
+    """
 
     repaired: Counter[str] = field(default_factory=Counter)
     dropped: Counter[str] = field(default_factory=Counter)
     clipped: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
+    flow_pairs: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
