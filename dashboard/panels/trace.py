@@ -6,11 +6,13 @@ none waits for another and none takes another with it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dashboard.forms.traces import OperatorFilterForm
 from dashboard.models import Trace, TraceState
 from dashboard.panels.base import KERNELS_MISSING, Panel, no_device_work
+from dashboard.panels.findings import FindingsPanel, findings_panel
 from dashboard.panels.flame import FlamePanel, flame_panel
 from dashboard.panels.operators import OperatorsPanel, operators_panel
 from dashboard.panels.privacy import found_kinds
@@ -33,9 +35,9 @@ class TopOperator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absent:
-    """A panel the trace has nothing for, and why."""
+    """Panels the trace has nothing for, all for the same reason."""
 
-    title: str
+    titles: tuple[str, ...]
     reason: str
 
 
@@ -50,6 +52,7 @@ class TracePanels:
     devices: tuple[DeviceBar, ...] = ()
     no_device: str = ""
     top: TopOperator | None = None
+    findings: FindingsPanel | None = None
     private: str = ""
     later: tuple[Panel, ...] = ()
     absent: tuple[Absent, ...] = ()
@@ -57,6 +60,11 @@ class TracePanels:
     @property
     def ready(self) -> bool:
         return self.row.state == TraceState.READY
+
+    @property
+    def gives_secrets_away(self) -> bool:
+        """Whether the raw file holds more than names: credentials or a whole environment."""
+        return "credential" in self.private or "environment" in self.private
 
     @property
     def kernels_missing(self) -> bool:
@@ -85,6 +93,13 @@ def _top(report: Report) -> TopOperator | None:
     )
 
 
+def _absent(reasons: dict[str, str]) -> Iterator[Absent]:
+    """Panels without content, those with the same reason together."""
+    for reason in dict.fromkeys(filter(None, reasons.values())):
+        titles = tuple(panel.title for panel in ORDER if reasons[panel.name] == reason)
+        yield Absent(titles=titles, reason=reason)
+
+
 def trace_panels(trace: Trace, form: OperatorFilterForm) -> TracePanels:
     """The panels; a report that cannot be read takes none of the others with it."""
     if trace.state != TraceState.READY or trace.report is None:
@@ -102,11 +117,8 @@ def trace_panels(trace: Trace, form: OperatorFilterForm) -> TracePanels:
         devices=device_bars(report),
         no_device=no_device_work(report),
         top=_top(report),
+        findings=findings_panel(report),
         private=found_kinds(report),
         later=tuple(panel for panel in ORDER if not reasons[panel.name]),
-        absent=tuple(
-            Absent(title=panel.title, reason=reasons[panel.name])
-            for panel in ORDER
-            if reasons[panel.name]
-        ),
+        absent=tuple(_absent(reasons)),
     )
