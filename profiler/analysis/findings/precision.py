@@ -61,7 +61,7 @@ def _candidate(scene: Scene, row: RooflineRow, allowed: str, ratio: float) -> Ca
         "check the numerics afterwards.",
         change=scene.scaled(row.signature.name, frames, min(1.0, new / each)),
         evidence={
-            "shapes": row.signature.shapes,
+            "shapes": " ".join(row.signature.shapes.split()),
             "type": row.cost.dtype,
             "allowed": allowed,
             "peak_ratio": ratio,

@@ -48,8 +48,8 @@ def _candidate(scene: Scene, row: RooflineRow, each: float) -> Candidate:
         "alignment (multiples of 8 or 16).",
         change=scene.scaled(row.signature.name, frames, new / each),
         evidence={
-            "shapes": row.signature.shapes,
-            "types": row.signature.dtypes,
+            "shapes": " ".join(row.signature.shapes.split()),
+            "types": " ".join(row.signature.dtypes.split()),
             "call_ns": round(each),
             "bound_ns": round(bound),
             "bound": duration(bound),
