@@ -7,7 +7,7 @@ it refuses cannot work, what it lets pass may still be too large.
 
 from __future__ import annotations
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 import torch
 
 from profiler import units

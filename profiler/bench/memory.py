@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Protocol, Self
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 import torch
 
 CLEAR_REFS = Path("/proc/self/clear_refs")
