@@ -62,7 +62,7 @@ def folder(path: Path) -> str:
 
 def private_secret(path: Path) -> str:
     """The secret kept in `path` (0600), made on first use; safe when several processes race."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    folder(path.parent)
     draft = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     if not path.exists():
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -65,7 +65,13 @@ TEMPLATES = [
 ]
 
 DATABASE_URL = environ.text("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'daybreak.sqlite3'}"
-DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=60)}
+try:
+    DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=60)}
+except ValueError:
+    scheme = DATABASE_URL.partition(":")[0]
+    raise ImproperlyConfigured(
+        f"DATABASE_URL: scheme {scheme!r} is not known; use postgres:// or sqlite:///"
+    ) from None
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
