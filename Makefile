@@ -33,7 +33,8 @@ layers: $(VENV)/.installed-dev ## import layers
 	@$(BIN)/lint-imports
 
 pytest: $(VENV)/.installed-dev assets ## the test suite alone
-	@$(BIN)/python -m pytest -m "not device"
+	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -m e2e tests/e2e
 
 test-device: $(VENV)/.installed-dev ## tests that need an accelerator
 	@$(BIN)/python -m pytest -m device -p no:django tests/profiler

@@ -66,7 +66,9 @@ def test_it_watches_a_run_to_its_end_without_reloading(page: Page) -> None:
     run_ends(page, "Succeeded")
     assert page.evaluate("window.seen") == ["Queued", "Running", "Succeeded"]
     expect(page.locator(".metrics .metric").first).to_be_visible()
-    expect(page.locator(".answer")).to_contain_text("A training step over 1 × 16 tokens takes")
+    expect(page.locator(".answer").first).to_contain_text(
+        "A training step over 1 × 16 tokens takes"
+    )
     expect(page.locator("#run-actions")).to_contain_text("Run again")
     expect(page.locator("figure.chart svg.main-svg").first).to_be_visible()
     assert page.locator("#find").input_value() == "half a thought"

@@ -45,9 +45,13 @@ def report_of(events: list[Json]) -> Report:
 
 
 def numbers(report: Report) -> Report:
-    """The report without what names the file."""
+    """The report without what names the file, and without prices.
+
+    Prices rest on the order of calls on a thread. Calls that start and end in the same instants,
+    which the generated traces are full of, have no order but that of the file.
+    """
     facts = replace(report.trace, path="", sha256="", start_ns=0, events_by_category={})
-    return replace(report, trace=facts)
+    return replace(report, trace=facts, findings=[])
 
 
 @settings(max_examples=60, deadline=None)
