@@ -1,7 +1,7 @@
 """Screenshots for the docs from real demo data: `make demo-shots`.
 
 Starts the product in a folder of its own, lets the demo finish, and takes the run page with its
-flame graph drawn, light and dark, into docs/images/.
+flame graph drawn into docs/images/.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main() -> int:
             until("the demo", lambda: demo_is_done(Path(folder)), DEMO_LIMIT_S)
             browser = playwright.chromium.launch(executable_path=find_program(), args=SWITCHES)
             state = sign_in(browser, system)
-            for scheme in ("light", "dark"):
+            for scheme in ("light",):
                 context = browser.new_context(
                     base_url=system.base, storage_state=state, viewport=SIZE, color_scheme=scheme
                 )
