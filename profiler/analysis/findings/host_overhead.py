@@ -22,6 +22,10 @@ REPEATED = 8
 REPEATED_OUTSIDE = 32
 """The same per step, outside of modules."""
 
+SMALL_NS = 50_000
+"""A call longer than this is work, not dispatch: that it repeats (the layers of a model, the
+parameters of an optimiser) makes it no loop over data."""
+
 BYTES_PER_NS = 8.0
 """Traffic of one core, to tell moving data from dispatch in small calls."""
 
@@ -53,6 +57,7 @@ class _Calls:
         gaps = scene.graph.segment_ns[self.thinking]
         self.between_ns = float(np.percentile(gaps, 25)) if len(gaps) else 0.0
         self.shapes = scene.trace.events.dense("shapes")[scene.structure.host.rows].tolist()
+        self.dur_ns = scene.trace.events.dur[scene.structure.host.rows]
 
     def key(self, at: int) -> tuple[str, int]:
         """Operator and shapes of one call."""
@@ -60,7 +65,8 @@ class _Calls:
 
     def looped(self, module: int) -> bool:
         """Whether one call of this module repeats the same small operator many times."""
-        counts = Counter(self.key(at) for at in self.by_module.get(module, ()))
+        calls = self.by_module.get(module, ())
+        counts = Counter(self.key(at) for at in calls if self.dur_ns[at] <= SMALL_NS)
         most = counts.most_common(1)[0][1] if counts else 0
         if module >= 0:
             return most >= REPEATED
@@ -155,7 +161,8 @@ def _groups(calls: _Calls, place: _Place) -> list[Int64]:
         for at in calls.by_module.get(module, ()):
             step = 0 if module >= 0 else scene.step_of(at)
             members[(*calls.key(at), step)].append(at)
-        out += [np.array(group, np.int64) for group in members.values() if len(group) > 1]
+        groups = [np.array(group, np.int64) for group in members.values() if len(group) > 1]
+        out += [group for group in groups if np.median(calls.dur_ns[group]) <= SMALL_NS]
     return out
 
 
@@ -167,7 +174,7 @@ def _spared(calls: _Calls, place: _Place) -> int:
 def _loop(calls: _Calls, place: _Place) -> Change:
     """Each operator once over all data: of its calls one dispatch and the data's traffic stay."""
     scene = calls.scene
-    dur = scene.trace.events.dur[scene.structure.host.rows]
+    dur = calls.dur_ns
     left: dict[int, float] = {}
     for group in _groups(calls, place):
         total = float(dur[group].sum())
