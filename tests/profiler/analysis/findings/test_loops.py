@@ -23,7 +23,7 @@ def findings(tmp_path: Path, name: str, call_us: float) -> list[FindingRow]:
         for call in range(CALLS):
             at = start + 100 + call * (call_us + 1)
             shapes = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}
-            made.op(name, at, call_us, **shapes)
+            made.event("cpu_op", name, at, call_us, args=shapes)
     report = ingest([made.write(tmp_path / "trace.json")], None)
     return [row for row in report.findings if row.title.startswith("Loop of")]
 
