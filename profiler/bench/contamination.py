@@ -11,14 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import psutil
+import torch
 
+from profiler.analysis.contamination import notices
 from profiler.bench.devices import Device, usable_cpus
 from profiler.types import Contamination
-
-OTHER_CPU_WARNING = 0.05
-STEAL_WARNING = 0.01
-LOAD_WARNING = 1.5
-"""Load per CPU before the timed phase; our own warm-up is part of it and may reach 1."""
 
 DEVICE_READINGS = ("temperature", "clock_rate", "power_draw", "utilization")
 """Functions of torch's device modules, asked where they exist (CUDA and ROCm need their NVML)."""
@@ -78,8 +75,18 @@ def snapshot(device: Device) -> Snapshot:
         steal_s=steal,
         switches=resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw,
         load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        device=device.readings(DEVICE_READINGS),
+        device=device.readings(DEVICE_READINGS) | _other_memory(device),
     )
+
+
+def _other_memory(device: Device) -> dict[str, float]:
+    """Bytes in use on the device outside this process's allocator, where both are told."""
+    info = device.memory_info()
+    reserved = getattr(torch.get_device_module(device.kind), "memory_reserved", None)
+    if info is None or reserved is None:
+        return {}
+    free, total = info
+    return {"other_memory": float(max(0, total - free - reserved(device.torch)))}
 
 
 def compare(before: Snapshot, after: Snapshot, *, cpus: int) -> Contamination:
@@ -105,13 +112,5 @@ def compare(before: Snapshot, after: Snapshot, *, cpus: int) -> Contamination:
 
 def warnings_of(seen: Contamination, cpus: int) -> tuple[str, ...]:
     """One line per disturbance that matters."""
-    warnings = []
-    if seen.other_cpu_share is not None and seen.other_cpu_share > OTHER_CPU_WARNING:
-        warnings.append(
-            f"other processes used {seen.other_cpu_share:.0%} of the CPUs during the timed phase"
-        )
-    if seen.steal_share is not None and seen.steal_share > STEAL_WARNING:
-        warnings.append(f"the hypervisor took {seen.steal_share:.0%} of the CPUs")
-    if seen.load_before is not None and seen.load_before > LOAD_WARNING * cpus:
-        warnings.append(f"load was {seen.load_before:.1f} on {cpus} CPUs before the timed phase")
-    return tuple(warnings)
+    found = notices(seen, {"cpus_usable": str(cpus)})
+    return tuple(notice.text for notice in found if notice.severity != "info")
