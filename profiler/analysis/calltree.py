@@ -59,8 +59,8 @@ def call_tree(trace: Trace, structure: Structure, forward: Int32) -> tuple[CallT
     shown = ~_marks(trace, names)
     parent = nearest(nesting.parent, shown)
     parent = _under_forward(trace, structure, nesting, parent, forward=forward)
-    parent, cut = _limited(parent)
-    node, node_parent, node_name = _nodes(parent, names, shown)
+    parent, level, cut = _limited(parent)
+    node, node_parent, node_name = _nodes(parent, level, names, shown)
     between = int(nesting.self_ns[~shown].sum())
     if between:
         node_parent = np.append(node_parent, NONE)
@@ -134,24 +134,24 @@ def _under_forward(
     return out
 
 
-def _limited(parent: Int32) -> tuple[Int32, int]:
-    """Calls deeper than the limit are counted as calls of the deepest frame kept."""
-    deep = depths(parent) >= DEPTH_LIMIT
+def _limited(parent: Int32) -> tuple[Int32, Int32, int]:
+    """Parents, depths and how many calls were deeper than the limit: they hang below its frame."""
+    level = depths(parent)
+    deep = level >= DEPTH_LIMIT
     if not deep.any():
-        return parent, 0
+        return parent, level, 0
     kept = nearest(parent, ~deep)
     out = np.where(deep, kept, parent)
-    return out, int(deep.sum())
+    return out, depths(out), int(deep.sum())
 
 
-def _nodes(parent: Int32, names: Int32, shown: Bool) -> tuple[Int32, Int64, Int64]:
+def _nodes(parent: Int32, level: Int32, names: Int32, shown: Bool) -> tuple[Int32, Int64, Int64]:
     """Node of each interval (-1 for hidden ones), parent and name of each node.
 
     Level by level: intervals whose parents have the same node and which have
     the same name are one node.
     """
     node = np.full(len(parent), NONE, np.int32)
-    level = depths(parent)
     width = int(names.max()) + 1 if len(names) else 1
     parents: list[Int64] = []
     labels: list[Int64] = []

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profiler.errors import TraceError
-from profiler.trace.blocks import Blocks
-from profiler.trace.decode import Decoder
-from profiler.trace.header import parse_header
-from profiler.trace.heap import give_big_blocks_back, trim
+from profiler.trace.helpers import Helper, Numbers, processes_for
 from profiler.trace.limits import Limits
-from profiler.trace.raw import Joiner, RawTrace
-from profiler.trace.share import Helper, Numbers, processes_for, taken_batches, without_gc
 from profiler.trace.source import Source
+
+if TYPE_CHECKING:
+    from profiler.trace.blocks import Blocks
+    from profiler.trace.raw import Joiner, RawTrace
 
 
 def read(path: Path, limits: Limits | None = None) -> RawTrace:
@@ -53,6 +53,12 @@ class Reading:
 
     def finish(self) -> RawTrace:
         """The joined columns; raises `TraceError` for anything that is no usable trace."""
+        # Loaded while helpers already decode.
+        from profiler.trace.blocks import Blocks
+        from profiler.trace.heap import give_big_blocks_back
+        from profiler.trace.raw import Joiner
+        from profiler.trace.share import taken_batches, without_gc
+
         give_big_blocks_back()
         blocks = Blocks(self._source)
         joiner = Joiner(self._limits)
@@ -71,6 +77,9 @@ class Reading:
         missing = joiner.missing(blocks)
         if not missing:
             return
+        from profiler.trace.blocks import Blocks
+        from profiler.trace.decode import Decoder
+
         decoder = Decoder(self._limits.name_chars)
         with Source(self._source.path, self._limits, hashed=False) as source:
             for number, text in enumerate(Blocks(source)):
@@ -78,6 +87,9 @@ class Reading:
                     joiner.add(number, -1, decoder.batch(text()))
 
     def _joined(self, blocks: Blocks, joiner: Joiner) -> RawTrace:
+        from profiler.trace.header import parse_header
+        from profiler.trace.heap import trim
+
         raw, tail = joiner.finish()
         trim()
         raw.header = parse_header(blocks.header, tail)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from profiler.errors import TraceError
-from profiler.trace.batch import NONE, Int32
+from profiler.trace.batch import NONE, Bool, Int32
 from profiler.trace.kinds import Kind
 from profiler.trace.link import Structure
 from profiler.trace.model import Kinds, Trace
 
 if TYPE_CHECKING:
     Column = pa.Array[pa.Scalar[pa.DataType]]
+    Whole = pa.Int32Array
 
 STORE_SCHEMA = 1
 _ROW_GROUP = 1 << 16
@@ -104,32 +106,52 @@ class _Rows:
         rows = self.order[low:high]
         at = self._device_at[rows]
         columns = {
-            "ts_ns": pa.array(events.ts[rows] - self._trace.start_ns),
-            "dur_ns": pa.array(events.dur[rows]),
-            "self_ns": pa.array(self._self_ns[self._structure.op_position[rows]]),
+            "ts_ns": _numbers(events.ts[rows] - self._trace.start_ns),
+            "dur_ns": _numbers(events.dur[rows]),
+            "self_ns": _numbers(self._self_ns[self._structure.op_position[rows]]),
             "kind": _kinds(events.kind[rows]),
-            "category": _texts(events.category[rows], strings),
-            "name": _texts(events.name[rows], strings),
-            "track": pa.array(events.track[rows]),
-            "device": _texts(self._device[at], strings),
-            "stream": _texts(self._stream[at], strings),
-            "correlation": pa.array(events.correlation[rows]),
-            "launch": pa.array(self._launch[at]),
-            "operator": pa.array(self._op[at]),
+            "category": _codes(events.category[rows], strings),
+            "name": _codes(events.name[rows], strings),
+            "track": _numbers(events.track[rows]),
+            "device": _codes(self._device[at], strings),
+            "stream": _codes(self._stream[at], strings),
+            "correlation": _numbers(events.correlation[rows]),
+            "launch": _numbers(self._launch[at]),
+            "operator": _numbers(self._op[at]),
         }
-        return pa.table(columns).replace_schema_metadata(self._metadata)
+        return pa.Table.from_arrays(list(columns.values()), list(columns), metadata=self._metadata)
+
+
+# Arrays are made from buffers: `pa.array` loads pandas to see whether it was
+# given a series, which costs a third of a second and tens of megabytes.
+
+
+def _numbers(values: npt.NDArray[np.integer], missing: Bool | None = None) -> Column:
+    """Whole numbers as they lie in memory, null where `missing`."""
+    kept = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little").data)
+    data = pa.py_buffer(np.ascontiguousarray(values).data)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [kept, data])
+
+
+def _texts(texts: Sequence[str]) -> Column:
+    encoded = [text.encode() for text in texts]
+    offsets = np.zeros(len(encoded) + 1, np.int32)
+    np.cumsum([len(one) for one in encoded], out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
 def _kinds(kinds: Kinds) -> Column:
-    names = pa.array([kind.name.lower() for kind in Kind])
-    return pa.DictionaryArray.from_arrays(np.asarray(kinds, np.int32), names)
+    names = _texts([kind.name.lower() for kind in Kind])
+    return pa.DictionaryArray.from_arrays(cast("Whole", _numbers(kinds.astype(np.int32))), names)
 
 
-def _texts(codes: Int32, strings: list[str]) -> Column:
+def _codes(codes: Int32, strings: list[str]) -> Column:
     """Codes as a dictionary array over the strings in use; negative codes are null."""
     used = np.zeros(len(strings) + 1, np.bool_)
     used[codes] = True
     used[NONE] = False
     place = (np.cumsum(used) - 1).astype(np.int32)
-    texts = pa.array([strings[c] for c in np.flatnonzero(used).tolist()], pa.string())
-    return pa.DictionaryArray.from_arrays(place[codes], texts, mask=codes == NONE)
+    texts = _texts([strings[c] for c in np.flatnonzero(used).tolist()])
+    places = cast("Whole", _numbers(place[codes], codes == NONE))
+    return pa.DictionaryArray.from_arrays(places, texts)

@@ -53,21 +53,31 @@ def find(scene: Scene) -> list[Candidate]:
     ends_late = (intervals.work >= 0) & scene.late[np.maximum(intervals.work, 0)]
     slow = ends_late & (own > limit)
     mine = plain[slow[intervals.segment[plain]]]
-    groups: dict[str, list[int]] = defaultdict(list)
-    owner = graph.segments.owner[mine]
-    frames = np.where(owner >= 0, _outer_frames(scene)[np.maximum(owner, 0)], NONE)
-    for frame in np.unique(frames).tolist():
-        groups[_place(scene, frame)] += mine[frames == frame].tolist()
     usual = _usual_ns(scene)
     return [
         _candidate(scene, place, chosen, usual / own[intervals.segment[chosen]])
-        for place, chosen in _gathered(scene, groups).items()
+        for place, chosen in _gathered(scene, _by_place(scene, mine)).items()
     ]
 
 
-def _gathered(scene: Scene, groups: dict[str, list[int]]) -> dict[str, Int64]:
+def _by_place(scene: Scene, segments: Int64) -> dict[str, Int64]:
+    """Segments by the place in which the host spent them, in words."""
+    owner = scene.graph.segments.owner[segments]
+    frames = np.where(owner >= 0, _outer_frames(scene)[np.maximum(owner, 0)], NONE)
+    known = (frames >= 0) & (scene.kinds[np.maximum(frames, 0)] != Kind.RUNTIME)
+    rows = scene.structure.host.rows[np.maximum(frames, 0)]
+    names = np.where(known, scene.trace.events.name[rows], NONE)
+    by_name = np.argsort(names, kind="stable")
+    found, first = np.unique(names[by_name], return_index=True)
+    groups: dict[str, list[Int64]] = defaultdict(list)
+    for name, at in zip(found.tolist(), np.split(by_name, first)[1:], strict=True):
+        place = PROGRAM if name == NONE else scene.module_name(int(frames[at[0]]))
+        groups[place].append(segments[at])
+    return {place: np.concatenate(parts) for place, parts in groups.items()}
+
+
+def _gathered(scene: Scene, made: dict[str, Int64]) -> dict[str, Int64]:
     """Places with a quarter of the time each; the others together are spread over the step."""
-    made = {place: np.array(members, np.int64) for place, members in groups.items()}
     total = sum(scene.host_ns(members) for members in made.values())
     own = {p: m for p, m in made.items() if scene.host_ns(m) >= OWN_SHARE * total}
     rest = [m for p, m in made.items() if p not in own]
@@ -83,13 +93,6 @@ def _outer_frames(scene: Scene) -> Int64:
     top = ~marks & ((parent < 0) | marks[np.maximum(parent, 0)])
     outer = np.where(top, np.arange(len(parent)), nearest(parent, top))
     return np.where(scene.module_of >= 0, scene.module_of, outer)
-
-
-def _place(scene: Scene, frame: int) -> str:
-    """Where host time was spent, in words."""
-    if frame < 0 or scene.kinds[frame] == Kind.RUNTIME:
-        return PROGRAM
-    return scene.module_name(frame)
 
 
 def _candidate(scene: Scene, place: str, members: Int64, factor: Numbers) -> Candidate:

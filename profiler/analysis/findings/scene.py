@@ -158,7 +158,10 @@ class Scene:
     def modules(self, positions: Int64) -> tuple[str, ...]:
         """Modules of frames, most frequent first, layer numbers folded into `*`."""
         found = self.module_of[positions[positions >= 0]]
-        paths = Counter(self.module_name(at) for at in found[found >= 0].tolist())
+        at, counts = np.unique(found[found >= 0], return_counts=True)
+        paths: Counter[str] = Counter()
+        for position, count in zip(at.tolist(), counts.tolist(), strict=True):
+            paths[self.module_name(position)] += count
         return tuple(path for path, _ in paths.most_common(_SHOWN_MODULES))
 
     def module_name(self, position: int) -> str:

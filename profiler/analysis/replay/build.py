@@ -56,12 +56,20 @@ def _no_points() -> Int64:
 class _Arcs:
     """Edges while they are collected."""
 
-    rows: list[tuple[int, int, int, bool, EdgeKind, bool]] = field(default_factory=list)
+    source: list[int] = field(default_factory=list)
+    target: list[int] = field(default_factory=list)
+    kind: list[int] = field(default_factory=list)
+    from_end: list[bool] = field(default_factory=list)
+    inferred: list[bool] = field(default_factory=list)
 
     def add(
-        self, source: int, target: int, kind: EdgeKind, *, from_end: bool = True, inferred: bool
+        self, source: int, target: int, kind: int, *, from_end: bool = True, inferred: bool
     ) -> None:
-        self.rows.append((source, target, 0, from_end, kind, inferred))
+        self.source.append(source)
+        self.target.append(target)
+        self.kind.append(kind)
+        self.from_end.append(from_end)
+        self.inferred.append(inferred)
 
 
 def build(trace: Trace, structure: Structure, window: Window | None = None) -> Graph | None:
@@ -178,12 +186,9 @@ class _Builder:
         order = np.lexsort((ref, kind, time, track))
         self._track, self._time = track[order], time[order]
         self._kind, self._ref = kind[order], ref[order]
-        self._at = {
-            (int(t), int(k), int(r), int(w)): n
-            for n, (t, k, r, w) in enumerate(
-                zip(self._track, self._kind, self._ref, self._time, strict=True)
-            )
-        }
+        parts = (self._track.tolist(), self._kind.tolist(), self._ref.tolist())
+        found = zip(*parts, self._time.tolist(), strict=True)
+        self._at = {point: n for n, point in enumerate(found)}
 
     def _find(self, track: int, kind: int, ref: int, time: int) -> int:
         return self._at[track, kind, ref, time]
@@ -233,10 +238,10 @@ class _Builder:
             ns[before[0]] = 0
 
     def _host_edges(self) -> None:
-        arcs = self._arcs
+        arcs, program = self._arcs, int(EdgeKind.PROGRAM)
         same = np.flatnonzero(self._track[1:] == self._track[:-1])
         for at in same.tolist():
-            arcs.add(at, at + 1, EdgeKind.PROGRAM, inferred=False)
+            arcs.add(at, at + 1, program, inferred=False)
         for number, burst in enumerate(self.threads):
             track, segment = self.window.track, burst.segment
             begin = int(self.parts.ts[segment])
@@ -252,16 +257,15 @@ class _Builder:
 
     def _device_edges(self, hosts: int) -> None:
         events, works, arcs = self.trace.events, self.works, self._arcs
-        at = {
-            (int(r)): n
-            for n, (k, r) in enumerate(zip(self._kind, self._ref, strict=True))
-            if k == _LAUNCH
-        }
+        points = np.flatnonzero(self._kind == _LAUNCH)
+        at = dict(zip(self._ref[points].tolist(), points.tolist(), strict=True))
+        launch = int(EdgeKind.LAUNCH)
         for place, row in enumerate(works.launch.tolist()):
             if row in at:
-                arcs.add(at[row], hosts + place, EdgeKind.LAUNCH, from_end=False, inferred=False)
+                arcs.add(at[row], hosts + place, launch, from_end=False, inferred=False)
+        stream = int(EdgeKind.STREAM)
         for source, target in self._stream_pairs():
-            arcs.add(hosts + source, hosts + target, EdgeKind.STREAM, inferred=False)
+            arcs.add(hosts + source, hosts + target, stream, inferred=False)
         for wait in recorded_waits(self.trace, self.structure, works):
             arcs.add(hosts + wait.source, hosts + wait.target, EdgeKind.ACROSS, inferred=False)
         for number, one in enumerate(self.blocked):
@@ -292,10 +296,10 @@ class _Builder:
 
     def _checked(self, start: Int64, length: Int64) -> Edges:
         """Edges with lags no larger than measured; those that time contradicts are dropped."""
-        columns = list(zip(*self._arcs.rows, strict=True)) or [()] * 6
-        source, target = (np.array(c, np.int64) for c in columns[:2])
-        from_end = np.array(columns[3], np.bool_)
-        kind, guessed = np.array(columns[4], np.int8), np.array(columns[5], np.bool_)
+        arcs = self._arcs
+        source, target = np.array(arcs.source, np.int64), np.array(arcs.target, np.int64)
+        from_end = np.array(arcs.from_end, np.bool_)
+        kind, guessed = np.array(arcs.kind, np.int8), np.array(arcs.inferred, np.bool_)
         room = start[target] - start[source] - np.where(from_end, length[source], 0)
         lag = np.minimum(nominal_lags(kind, source, target, room), room)
         keep = room >= 0

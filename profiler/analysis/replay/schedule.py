@@ -17,6 +17,9 @@ Table = npt.NDArray[np.int64]
 
 _LANES = 32
 
+_FEW_LANES = 6
+"""Up to here plain numbers, one change after the other, beat rows of numbers."""
+
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
@@ -35,10 +38,38 @@ class Schedule:
 
 def run(graph: Graph, changes: Sequence[Change]) -> Schedule:
     """Replay the graph under each change; an empty change reproduces the measured times."""
-    lanes = len(changes)
     length = _lengths(graph, changes)
-    lags = _lags(graph, changes)
-    start = np.empty((graph.nodes, lanes), np.int64)
+    if len(changes) <= _FEW_LANES:
+        starts = [_start_of(graph, change, length[:, n]) for n, change in enumerate(changes)]
+        start = np.stack(starts, axis=1) if starts else np.empty((graph.nodes, 0), np.int64)
+        return Schedule(start, start + length)
+    return _rows_of(graph, length, _lags(graph, changes))
+
+
+def _start_of(graph: Graph, change: Change, length: Int64) -> Int64:
+    """Start of every node under one change."""
+    edges = graph.edges
+    lag = edges.lag.copy()
+    lag[change.edges] = change.lags
+    # What an edge adds to its source's start: its lag, and the source's length where it
+    # counts from the end.
+    room = (lag + np.where(edges.from_end, length[edges.source], 0)).tolist()
+    first = np.searchsorted(edges.target, np.arange(graph.nodes + 1)).tolist()
+    source = edges.source.tolist()
+    start = graph.release.tolist()
+    for node in graph.order.tolist():
+        begin = start[node]
+        for edge in range(first[node], first[node + 1]):
+            held = start[source[edge]] + room[edge]
+            if held > begin:
+                begin = held
+        start[node] = begin
+    return np.array(start, np.int64)
+
+
+def _rows_of(graph: Graph, length: Table, lags: list[int | Int64]) -> Schedule:
+    """All changes at once, a row of starts per node."""
+    start = np.empty_like(length)
     end = np.empty_like(start)
     edges = graph.edges
     first = np.searchsorted(edges.target, np.arange(graph.nodes + 1)).tolist()

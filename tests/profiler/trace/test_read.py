@@ -101,7 +101,7 @@ def test_it_decodes_itself_what_a_dead_helper_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = busy().write(tmp_path / "t.json")
-    monkeypatch.setattr("profiler.trace.share._PROGRAM", "raise SystemExit(9)")
+    monkeypatch.setattr("profiler.trace.helpers._PROGRAM", "raise SystemExit(9)")
     assert same(read(path, Limits(block_bytes=4096, processes=2)), read(path))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +65,18 @@ def test_it_leaves_python_frames_to_the_call_tree(tmp_path: Path) -> None:
     made.event("python_function", "train.py(1): main", 10_000.0, 900.0)
     _, _, path = stored(tmp_path, made)
     assert "python" not in read_events(path, columns=["kind"])["kind"].to_pylist()
+
+
+def test_it_stores_without_loading_pandas(tmp_path: Path) -> None:
+    """Loading it cost a tenth of the time to ingest 200 MB."""
+    busy(steps=2).write(tmp_path / "t.json")
+    code = (
+        "import sys; from pathlib import Path; from profiler.analysis.ingest import ingest;"
+        "ingest([Path('t.json')], Path('out')); sys.exit('pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    assert read_events(tmp_path / "out" / "events.parquet").num_rows > 0
 
 
 def test_it_says_in_one_line_that_a_store_is_damaged(tmp_path: Path) -> None:
