@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
 from profiler.analysis.report import IdleRow
@@ -20,6 +23,16 @@ LAUNCH_LATENCY_NS = 30_000
 CAUSES = ("input_wait", "sync", "host", "launch_latency", "dependency", "unknown")
 
 
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Idle stretches of one device: cause (index into `CAUSES`), ns, and the work that ended each
+    (position in `Trace.device`)."""
+
+    cause: Int64
+    length_ns: Int64
+    opener: Int64
+
+
 def idle_rows(trace: Trace, structure: Structure) -> list[IdleRow]:
     """Idle time per device and cause; per device the causes add up to its idle time.
 
@@ -30,24 +43,27 @@ def idle_rows(trace: Trace, structure: Structure) -> list[IdleRow]:
     gaps up to 30 µs and `dependency` (another stream, event or peer) above;
     no known launch means `unknown`.
     """
-    device = trace.device
     out = []
+    for device, gaps in device_gaps(trace, structure):
+        for number, name in enumerate(CAUSES):
+            chosen = gaps.cause == number
+            if chosen.any():
+                total = int(gaps.length_ns[chosen].sum())
+                row = IdleRow(device=device, cause=name, total_ns=total, count=int(chosen.sum()))
+                out.append(row)
+    return out
+
+
+def device_gaps(trace: Trace, structure: Structure) -> Iterator[tuple[str, Gaps]]:
+    """Every device that worked, with its gaps."""
+    device = trace.device
     codes = sorted(set(device.device.tolist()), key=lambda code: device_key(trace.strings[code]))
     loader, blocking = _spans(trace, _named(trace, "loader")), _spans(trace, _blocking(trace))
     for code in codes:
         mine = np.flatnonzero((device.device == code) & (device.kind != Kind.WAIT))
-        if not len(mine):
-            continue
-        cause, length = _gaps(trace, structure, mine, loader=loader, blocking=blocking)
-        for number, name in enumerate(CAUSES):
-            chosen = cause == number
-            if chosen.any():
-                total = int(length[chosen].sum())
-                row = IdleRow(
-                    device=trace.strings[code], cause=name, total_ns=total, count=int(chosen.sum())
-                )
-                out.append(row)
-    return out
+        if len(mine):
+            gaps = _gaps(trace, structure, mine, loader=loader, blocking=blocking)
+            yield trace.strings[code], gaps
 
 
 def _gaps(
@@ -57,8 +73,8 @@ def _gaps(
     *,
     loader: tuple[Int64, Int64],
     blocking: tuple[Int64, Int64],
-) -> tuple[Int64, Int64]:
-    """Cause (index into `CAUSES`) and length of each gap of one device."""
+) -> Gaps:
+    """The gaps of one device, whose work is `mine`."""
     device = trace.device
     vendor = vendor_free(trace)
     if vendor is None:
@@ -82,7 +98,7 @@ def _gaps(
     in_loader = covered_ns(gap_from, late, *loader) * 2 > host_time
     cause[host_late & in_loader] = CAUSES.index("input_wait")
     cause[launch == NONE] = CAUSES.index("unknown")
-    return cause, length
+    return Gaps(cause, length, opener)
 
 
 def _named(trace: Trace, rule: str) -> Bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 REPORT_FILE = "report.json"
 EVENTS_FILE = "events.parquet"
 FLAME_FILE = "flame.speedscope.json.gz"
+GRAPH_FILE = "flamegraph.json.gz"
 CALLS_FILE = "collectives.json"
 
 
@@ -37,10 +38,10 @@ def analyse(path: Path, limits: Limits | None = None) -> Analysed:
 def ingest(paths: Sequence[Path], out: Path | None, *, limits: Limits | None = None) -> Report:
     """Analyse one trace, or several ranks of one run, and store the results in `out`.
 
-    Writes `report.json`, `events.parquet`, `flame.speedscope.json.gz` and,
-    where there are collectives, `collectives.json`; with several traces those
-    of each rank go to `rank-<n>/`, in the order given. `out` may be None to
-    store nothing. Raises `TraceError` on unusable files.
+    Writes `report.json`, `events.parquet`, `flame.speedscope.json.gz`,
+    `flamegraph.json.gz` and, where there are collectives, `collectives.json`;
+    with several traces those of each rank go to `rank-<n>/`, in the order
+    given. `out` may be None to store nothing. Raises `TraceError` on unusable files.
     """
     if not paths:
         raise TraceError("no trace given", "name at least one file")
@@ -87,6 +88,7 @@ def _ingest_one(path: Path, out: Path | None, limits: Limits | None) -> tuple[Re
         from profiler.analysis.analyse import analysed, flame_of, linked
         from profiler.analysis.calls import dump_calls
         from profiler.analysis.collectives import collective_calls
+        from profiler.analysis.flamegraph import flame_graph_of, pack
         from profiler.analysis.report import dump
 
         storing = None if out is None else _Storing(out / EVENTS_FILE)
@@ -100,6 +102,7 @@ def _ingest_one(path: Path, out: Path | None, limits: Limits | None) -> tuple[Re
     document = flame_of(results)
     report = _with_warnings(report, [f"flame graph: {cut}" for cut in document.cuts])
     (out / FLAME_FILE).write_bytes(document.compressed())
+    (out / GRAPH_FILE).write_bytes(pack(flame_graph_of(results)))
     if calls.kind:
         (out / CALLS_FILE).write_bytes(dump_calls(calls))
     (out / REPORT_FILE).write_bytes(dump(report))

@@ -1,0 +1,356 @@
+"""What a trace's own flame graph draws: merged stacks of device, host and idle time.
+
+Three views, times in integer nanoseconds: `device` is device time under the
+host stack (module path -> operator -> kernel), `host` the host's self time,
+`idle` what devices waited for (cause -> stack whose work ended the gap).
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from heapq import nsmallest
+
+import msgspec
+import numpy as np
+
+from profiler.analysis.analyse import Analysed
+from profiler.analysis.calltree import CallTree, Frames
+from profiler.analysis.idle import CAUSES, device_gaps
+from profiler.analysis.operators import module_path
+from profiler.analysis.roofline.table import Roofline
+from profiler.errors import TraceError
+from profiler.trace.batch import NONE
+from profiler.trace.clock import Int64
+from profiler.trace.kinds import DEVICE_CLASSES, Kind
+from profiler.trace.link import Structure
+from profiler.trace.model import Trace
+
+SCHEMA = 1
+NODE_LIMIT = 20_000
+"""Frames kept per view; smaller ones are folded into their parent and counted."""
+NO_HOST = "(not attributed to the host)"
+NO_LAUNCH = "(launched outside the recording)"
+CATEGORIES = (
+    *("module", "operator", "runtime", "python", "mark"),
+    *("compute", "communication", "copy", "fill", "wait"),
+    *("device", "cause", "other"),
+)
+_HOST_CATEGORIES = {
+    Kind.MODULE: "module",
+    Kind.HOST_OP: "operator",
+    Kind.RUNTIME: "runtime",
+    Kind.PYTHON: "python",
+    Kind.ANNOTATION: "mark",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """What was too small to keep below frame `at` (-1: at the root): how many frames, their ns."""
+
+    at: int
+    frames: int
+    total_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Frames, parents before children; all lists are aligned.
+
+    `parent` is -1 at the root, `name` indexes `FlameGraph.names`, `category`
+    indexes `CATEGORIES`. `self_ns` excludes the frames inside; frames and
+    `folded` together add up to `total_ns`. `efficiency` is the share of the
+    roofline the frame reached in thousandths, -1 where it is not known; empty
+    when no frame has one.
+    """
+
+    kind: str
+    total_ns: int
+    parent: list[int]
+    name: list[int]
+    category: list[int]
+    self_ns: list[int]
+    calls: list[int]
+    folded: list[Fold]
+    efficiency: list[int] = field(default_factory=list)
+
+    def totals(self) -> list[int]:
+        """Time of each frame with everything inside it."""
+        total = list(self.self_ns)
+        for fold in self.folded:
+            if fold.at >= 0:
+                total[fold.at] += fold.total_ns
+        for at in range(len(total) - 1, -1, -1):
+            if self.parent[at] >= 0:
+                total[self.parent[at]] += total[at]
+        return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlameGraph:
+    """The document: views that hold anything, with their names.
+
+    `unattributed_ns` is the part of `device_ns` that has no operator on its stack.
+    """
+
+    schema: int = SCHEMA
+    steps: int
+    names: list[str]
+    views: list[View]
+    device_ns: int
+    unattributed_ns: int
+
+    def view(self, kind: str) -> View | None:
+        """The view of that kind, None when the trace has nothing for it."""
+        return next((view for view in self.views if view.kind == kind), None)
+
+
+_DECODER = msgspec.json.Decoder(FlameGraph)
+
+
+def pack(graph: FlameGraph) -> bytes:
+    """The document as gzipped JSON; equal graphs give equal bytes."""
+    return gzip.compress(msgspec.json.encode(graph), compresslevel=6, mtime=0)
+
+
+def unpack(content: bytes) -> FlameGraph:
+    """The document from its gzipped JSON; raises `TraceError` when it is none."""
+    try:
+        return _DECODER.decode(gzip.decompress(content))
+    except (OSError, EOFError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise TraceError(f"the flame graph is damaged: {error}", "read the trace again") from None
+
+
+def flame_graph_of(results: Analysed, roof: Roofline | None = None) -> FlameGraph:
+    """All views of a trace. With a roofline, frames of counted operators say their efficiency."""
+    structure, tree, frames = results.structure, results.tree, results.frames
+    stacks = _Stacks(results.trace, tree, frames)
+    reached = {} if roof is None else _efficiency(structure, frames, roof)
+    names = _Names()
+    device, host, idle = _Growing(names), _Growing(names), _Growing(names)
+    unattributed_ns = _add_device(device, stacks, reached)
+    _add_host(host, stacks, reached if not tree.kernels else {})
+    _add_idle(idle, stacks, structure)
+    grown = {"device": device, "host": host, "idle": idle}
+    views = [view.limited(kind) for kind, view in grown.items() if sum(view.self_ns)]
+    return FlameGraph(
+        steps=len(results.report.steps),
+        names=names.texts,
+        views=views,
+        device_ns=sum(device.self_ns),
+        unattributed_ns=unattributed_ns,
+    )
+
+
+class _Names:
+    """Texts by number, each once."""
+
+    def __init__(self) -> None:
+        self._index: dict[str, int] = {}
+        self.texts: list[str] = []
+
+    def __call__(self, text: str) -> int:
+        found = self._index.get(text)
+        if found is None:
+            found = self._index[text] = len(self.texts)
+            self.texts.append(text)
+        return found
+
+
+class _Growing:
+    """A view while it is made: frames with the same parent, name and category are one."""
+
+    def __init__(self, names: _Names) -> None:
+        self._names = names
+        self._found: dict[tuple[int, int, int], int] = {}
+        self.parent: list[int] = []
+        self.name: list[int] = []
+        self.category: list[int] = []
+        self.self_ns: list[int] = []
+        self.calls: list[int] = []
+        self.reached: dict[int, int] = {}
+
+    def frame(self, parent: int, text: str, category: str) -> int:
+        """The frame below `parent`, made when it is new."""
+        key = parent, self._names(text), CATEGORIES.index(category)
+        at = self._found.get(key)
+        if at is None:
+            at = self._found[key] = len(self.parent)
+            self.parent.append(parent)
+            self.name.append(key[1])
+            self.category.append(key[2])
+            self.self_ns.append(0)
+            self.calls.append(0)
+        return at
+
+    def add(self, at: int, ns: int, calls: int) -> None:
+        """Time and calls of a frame's own."""
+        self.self_ns[at] += ns
+        self.calls[at] += calls
+
+    def limited(self, kind: str) -> View:
+        """The largest frames; a parent is never smaller than its children, so none loses it."""
+        whole = self._view(kind, range(len(self.parent)), ())
+        if len(self.parent) <= NODE_LIMIT:
+            return whole
+        total = whole.totals()
+        order = nsmallest(NODE_LIMIT, range(len(total)), key=lambda at: (-total[at], at))
+        kept = sorted(order)
+        return self._view(kind, kept, _folds(self.parent, self.self_ns, kept))
+
+    def _view(self, kind: str, kept: Iterable[int], folds: Iterable[Fold]) -> View:
+        place = {at: number for number, at in enumerate(kept)} | {NONE: NONE}
+        rows = [at for at in place if at != NONE]
+        return View(
+            kind=kind,
+            total_ns=sum(self.self_ns),
+            parent=[place[self.parent[at]] for at in rows],
+            name=[self.name[at] for at in rows],
+            category=[self.category[at] for at in rows],
+            self_ns=[self.self_ns[at] for at in rows],
+            calls=[self.calls[at] for at in rows],
+            folded=[
+                Fold(at=place[fold.at], frames=fold.frames, total_ns=fold.total_ns)
+                for fold in folds
+            ],
+            efficiency=[self.reached.get(at, -1) for at in rows] if self.reached else [],
+        )
+
+
+def _folds(parent: list[int], self_ns: list[int], kept: list[int]) -> Iterator[Fold]:
+    """Frames that are not kept, gathered at the frame they end up below."""
+    home = list(range(len(parent)))
+    frames: dict[int, int] = {}
+    total: dict[int, int] = {}
+    stays = set(kept)
+    for at, above in enumerate(parent):
+        if at in stays:
+            continue
+        home[at] = home[above] if above >= 0 else NONE
+        frames[home[at]] = frames.get(home[at], 0) + 1
+        total[home[at]] = total.get(home[at], 0) + self_ns[at]
+    for at in sorted(frames):
+        yield Fold(at=at, frames=frames[at], total_ns=total[at])
+
+
+class _Stacks:
+    """The call tree with a name and a category per node."""
+
+    def __init__(self, trace: Trace, tree: CallTree, frames: Frames) -> None:
+        self.trace, self.tree, self.frames = trace, tree, frames
+        self.parent: list[int] = tree.parent.tolist()
+        self.code: list[int] = tree.name.tolist()
+        kind = np.full(len(self.parent), Kind.OTHER, np.int64)
+        shown = frames.node >= 0
+        kind[frames.node[shown]] = trace.events.kind[frames.nesting.rows[shown]]
+        named = {int(kind): category for kind, category in _HOST_CATEGORIES.items()}
+        self.category = [named.get(code, "other") for code in kind.tolist()]
+        self._placed: dict[tuple[int, int], dict[int, int]] = {}
+
+    def text(self, code: int) -> str:
+        """A name as shown."""
+        return module_path(self.trace.strings[code])
+
+    def place(self, view: _Growing, node: int, *, root: int = NONE, calls: bool = True) -> int:
+        """The frame of a node below `root`; without `calls` those of the runtime are left out."""
+        known = self._placed.setdefault((id(view), root), {NONE: root})
+        path = []
+        while node not in known:
+            path.append(node)
+            node = self.parent[node]
+        at = known[node]
+        for node in reversed(path):
+            if calls or self.category[node] != "runtime":
+                at = view.frame(at, self.text(self.code[node]), self.category[node])
+            known[node] = at
+        return at
+
+    def operators(self, node: int, view: _Growing, reached: dict[int, int]) -> bool:
+        """Whether operators are on the stack of a node; notes their efficiency in `view`."""
+        found = False
+        while node >= 0:
+            if self.category[node] == "operator":
+                found = True
+                if node in reached:
+                    view.reached[self.place(view, node, calls=False)] = reached[node]
+            node = self.parent[node]
+        return found
+
+
+def _add_host(view: _Growing, stacks: _Stacks, reached: dict[int, int]) -> None:
+    tree = stacks.tree
+    for node in np.flatnonzero(tree.host_self_ns > 0).tolist():
+        at = stacks.place(view, node)
+        view.add(at, int(tree.host_self_ns[node]), int(tree.calls[node]))
+        if node in reached:
+            view.reached[at] = reached[node]
+
+
+def _add_device(view: _Growing, stacks: _Stacks, reached: dict[int, int]) -> int:
+    """Kernels below the operator that launched them; returns the ns without an operator."""
+    tree, device = stacks.tree, stacks.trace.device
+    kind = np.zeros(len(stacks.trace.strings), np.int8)
+    kind[device.name] = device.kind
+    classes = [DEVICE_CLASSES.get(Kind(code), "other") for code in kind.tolist()]
+    outside_ns = 0
+    for node, name, ns, count in tree.kernels:
+        at = stacks.place(view, node, calls=False)
+        view.add(view.frame(at, stacks.text(name), classes[name]), ns, count)
+        outside_ns += 0 if stacks.operators(node, view, reached) else ns
+    for name, ns, count in tree.unattributed:
+        at = view.frame(NONE, NO_HOST, "other")
+        view.add(view.frame(at, stacks.text(name), classes[name]), ns, count)
+        outside_ns += ns
+    return outside_ns
+
+
+def _add_idle(view: _Growing, stacks: _Stacks, structure: Structure) -> None:
+    """Gaps by device (where there are several), cause, and the stack whose work ended them."""
+    gaps = list(device_gaps(stacks.trace, structure))
+    position = np.full(len(stacks.trace.events) + 1, NONE, np.int64)
+    position[stacks.frames.nesting.rows] = stacks.frames.node
+    for device, gap in gaps:
+        root = view.frame(NONE, f"device {device}", "device") if len(gaps) > 1 else NONE
+        launch = structure.launch[gap.opener]
+        source = np.where(launch >= 0, launch, structure.op[gap.opener])
+        node = position[source]
+        for cause, at, ns, count in _summed(gap.cause, node, gap.length_ns):
+            below = view.frame(root, CAUSES[cause].replace("_", " "), "cause")
+            if at >= 0:
+                below = stacks.place(view, at, root=below, calls=False)
+            else:
+                below = view.frame(below, NO_LAUNCH, "other")
+            view.add(below, ns, count)
+
+
+def _summed(cause: Int64, node: Int64, ns: Int64) -> Iterator[tuple[int, int, int, int]]:
+    """(cause, node, ns, gaps) of equal pairs."""
+    width = int(node.max()) + 2 if len(node) else 1
+    keys, inverse, counts = np.unique(
+        cause * width + node + 1, return_inverse=True, return_counts=True
+    )
+    total = np.zeros(len(keys), np.int64)
+    np.add.at(total, inverse, ns)
+    for key, sum_ns, count in zip(keys.tolist(), total.tolist(), counts.tolist(), strict=True):
+        if sum_ns:
+            yield key // width, key % width - 1, sum_ns, count
+
+
+def _efficiency(structure: Structure, frames: Frames, roof: Roofline) -> dict[int, int]:
+    """Thousandths of the roofline per node: least time of its counted calls over their time."""
+    bounds = {row.signature: row.bound_ns for row in roof.rows if row.bound_ns is not None}
+    bound = np.array([bounds.get(signature, -1.0) for signature in roof.signatures])
+    if not len(bound):
+        return {}
+    counted = (roof.signature >= 0) & (roof.time_ns > 0)
+    counted &= bound[roof.signature] >= 0
+    rows = structure.ops.rows[counted]
+    position = np.full(int(frames.nesting.rows.max()) + 1 if len(rows) else 0, NONE, np.int64)
+    position[frames.nesting.rows] = frames.node
+    node = position[rows]
+    size = int(node.max()) + 1 if len(node) else 0
+    least = np.bincount(node[node >= 0], bound[roof.signature[counted]][node >= 0], size)
+    spent = np.bincount(node[node >= 0], roof.time_ns[counted][node >= 0], size)
+    return {at: round(1000 * least[at] / spent[at]) for at in np.flatnonzero(spent).tolist()}
