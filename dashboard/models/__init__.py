@@ -3,6 +3,7 @@
 from dashboard.models.accounts import Audit, Role, SignInFailure, SignInLink, User
 from dashboard.models.artifacts import Artifact, RunArtifact
 from dashboard.models.catalog import Model, Platform, Workload
+from dashboard.models.groups import GroupKind, NoiseFloor, RunGroup
 from dashboard.models.runs import (
     Attempt,
     FailureKind,
@@ -14,6 +15,7 @@ from dashboard.models.runs import (
     RunEvent,
     RunState,
 )
+from dashboard.models.templates import Template, TemplateVersion
 from dashboard.models.traces import Operator, Trace, TraceSet, TraceState
 from dashboard.models.workers import Heartbeat
 
@@ -22,10 +24,12 @@ __all__ = [
     "Attempt",
     "Audit",
     "FailureKind",
+    "GroupKind",
     "Heartbeat",
     "IdempotencyKey",
     "MetricValue",
     "Model",
+    "NoiseFloor",
     "Operator",
     "Outbox",
     "Platform",
@@ -34,9 +38,12 @@ __all__ = [
     "Run",
     "RunArtifact",
     "RunEvent",
+    "RunGroup",
     "RunState",
     "SignInFailure",
     "SignInLink",
+    "Template",
+    "TemplateVersion",
     "Trace",
     "TraceSet",
     "TraceState",

@@ -79,6 +79,9 @@ class Run(models.Model):
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     rerun_of = models.ForeignKey("self", null=True, on_delete=models.SET_NULL)
+    group = models.ForeignKey(
+        "dashboard.RunGroup", null=True, on_delete=models.SET_NULL, related_name="runs"
+    )
 
     class Meta:
         ordering = ["-id"]

@@ -7,7 +7,9 @@ from django.conf import settings
 from dashboard.models import Model, Platform
 from dashboard.services.clock import db_now
 from profiler.catalog import BUILTIN
-from profiler.errors import SpecError
+from profiler.errors import SpecError, printable
+from profiler.spec import SOURCES
+from profiler.types import RunSpec
 
 DEVICES = {"cpu": "cpu", "cuda": "cuda:0"}
 
@@ -22,17 +24,23 @@ def ensure_platform(slug: str = "") -> Platform:
     return row
 
 
-def model_row(name: str) -> Model:
-    """The row of a built-in model, made on first use; raises `SpecError` when unknown."""
-    entry = BUILTIN.get(name)
-    if entry is None:
+def model_row(spec: RunSpec) -> Model:
+    """The row of the model of `spec`, made on first use; raises `SpecError` when unknown.
+
+    A model that the spec brings itself has a row under the name the spec gives it.
+    """
+    entry = BUILTIN.get(spec.model)
+    own = next((name for name in SOURCES if getattr(spec, name) is not None), None)
+    if entry is None and own is None:
         known = ", ".join(sorted(BUILTIN))
-        raise SpecError(f"spec.model {name!r} is not known", f"known models: {known}")
+        raise SpecError(f"spec.model {spec.model!r} is not known", f"known models: {known}")
+    title = entry.title if entry else f"{spec.model} ({own})"
+    architecture = entry.architecture if entry else str((spec.config or {}).get("model_type", ""))
     row, _ = Model.objects.get_or_create(
-        name=name,
+        name=spec.model,
         defaults={
-            "title": entry.title,
-            "architecture": entry.architecture,
+            "title": title,
+            "architecture": printable(architecture, 80),
             "created_at": db_now(),
         },
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import msgspec
@@ -13,10 +14,13 @@ from django.db import IntegrityError, transaction
 
 from dashboard.models import (
     FailureKind,
+    GroupKind,
     IdempotencyKey,
     Platform,
     Run,
+    RunGroup,
     RunState,
+    TemplateVersion,
     User,
     Workload,
 )
@@ -49,6 +53,19 @@ class RunStateError(UserError):
     kind = "run_state"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewGroup:
+    """What makes the runs of one request belong together."""
+
+    kind: GroupKind
+    version: TemplateVersion | None = None
+    seed: int | None = None
+
+    def signature(self) -> bytes:
+        """Its part of the fingerprint of a request."""
+        return f"{self.kind} {self.version.pk if self.version else None} {self.seed}".encode()
+
+
 def create_runs(
     wanted: Sequence[RunSpec],
     *,
@@ -56,22 +73,26 @@ def create_runs(
     user: User | None,
     key: str | None = None,
     limit_s: float | None = None,
+    group: NewGroup | None = None,
 ) -> list[Run]:
     """Queue one run per spec, all or none; the same `key` again gives the first answer.
+
+    With `group` the runs share a row that says so.
 
     Raises `SpecError` for a spec that cannot work, `QuotaError` over the
     limits, `KeyReusedError` when `key` came with other specs before.
     """
     for spec in wanted:
         specs.check(spec)
-    body = _body_hash(wanted, platform)
+    body = _body_hash(wanted, platform, group)
     try:
         with transaction.atomic():
             known = _known_answer(user, key, body)
             if known is not None:
                 return known
             _check_quota(wanted, user)
-            runs = [_insert(spec, platform, user, limit_s=limit_s) for spec in wanted]
+            row = _group(group, platform, user) if group else None
+            runs = [_insert(spec, platform, user, limit_s=limit_s, group=row) for spec in wanted]
             _remember(user, key, body, runs)
             return runs
     except IntegrityError:
@@ -115,7 +136,25 @@ def rerun(run_id: int, user: User, *, key: str | None = None) -> Run:
     return run
 
 
-def _insert(spec: RunSpec, platform: Platform, user: User | None, *, limit_s: float | None) -> Run:
+def _group(new: NewGroup, platform: Platform, user: User | None) -> RunGroup:
+    return RunGroup.objects.create(
+        kind=new.kind,
+        platform=platform,
+        version=new.version,
+        seed=new.seed,
+        created_by=user,
+        created_at=db_now(),
+    )
+
+
+def _insert(
+    spec: RunSpec,
+    platform: Platform,
+    user: User | None,
+    *,
+    limit_s: float | None,
+    group: RunGroup | None,
+) -> Run:
     now = db_now()
     run = Run.objects.create(
         workload=_workload(spec, now),
@@ -127,6 +166,7 @@ def _insert(spec: RunSpec, platform: Platform, user: User | None, *, limit_s: fl
         expires_at=now + timedelta(seconds=settings.QUEUE_TTL_S),
         created_by=user,
         created_at=now,
+        group=group,
     )
     events.record(run, "queued", now, f"by {user}" if user else "by the system")
     events.ring_for_run(run, now)
@@ -138,7 +178,7 @@ def _workload(spec: RunSpec, now: datetime) -> Workload:
     row, _ = Workload.objects.get_or_create(
         hash=specs.workload_hash(spec),
         defaults={
-            "model": catalog.model_row(spec.model),
+            "model": catalog.model_row(spec),
             "scenario": spec.scenario,
             "batch": spec.batch,
             "prompt_tokens": spec.prompt_tokens,
@@ -150,8 +190,9 @@ def _workload(spec: RunSpec, now: datetime) -> Workload:
     return row
 
 
-def _body_hash(wanted: Sequence[RunSpec], platform: Platform) -> str:
+def _body_hash(wanted: Sequence[RunSpec], platform: Platform, group: NewGroup | None) -> str:
     parts = [platform.slug.encode(), *(specs.canonical(spec) for spec in wanted)]
+    parts += [group.signature()] if group else []
     return hashlib.sha256(b"\n".join(parts)).hexdigest()
 
 
