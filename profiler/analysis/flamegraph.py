@@ -90,17 +90,12 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlameGraph:
-    """The document: views that hold anything, with their names.
-
-    `unattributed_ns` is the part of `device_ns` that has no operator on its stack.
-    """
+    """The document: views that hold anything, with their names."""
 
     schema: int = SCHEMA
     steps: int
     names: list[str]
     views: list[View]
-    device_ns: int
-    unattributed_ns: int
 
     def view(self, kind: str) -> View | None:
         """The view of that kind, None when the trace has nothing for it."""
@@ -130,18 +125,12 @@ def flame_graph_of(results: Analysed, roof: Roofline | None = None) -> FlameGrap
     reached = {} if roof is None else _efficiency(structure, frames, roof)
     names = _Names()
     device, host, idle = _Growing(names), _Growing(names), _Growing(names)
-    unattributed_ns = _add_device(device, stacks, reached)
+    _add_device(device, stacks, reached)
     _add_host(host, stacks, reached if not tree.kernels else {})
     _add_idle(idle, stacks, structure)
     grown = {"device": device, "host": host, "idle": idle}
     views = [view.limited(kind) for kind, view in grown.items() if sum(view.self_ns)]
-    return FlameGraph(
-        steps=len(results.report.steps),
-        names=names.texts,
-        views=views,
-        device_ns=sum(device.self_ns),
-        unattributed_ns=unattributed_ns,
-    )
+    return FlameGraph(steps=len(results.report.steps), names=names.texts, views=views)
 
 
 class _Names:
@@ -267,16 +256,12 @@ class _Stacks:
             known[node] = at
         return at
 
-    def operators(self, node: int, view: _Growing, reached: dict[int, int]) -> bool:
-        """Whether operators are on the stack of a node; notes their efficiency in `view`."""
-        found = False
+    def note_reached(self, node: int, view: _Growing, reached: dict[int, int]) -> None:
+        """Pass the efficiency of the operators around a node on to their frames in `view`."""
         while node >= 0:
-            if self.category[node] == "operator":
-                found = True
-                if node in reached:
-                    view.reached[self.place(view, node, calls=False)] = reached[node]
+            if node in reached:
+                view.reached[self.place(view, node, calls=False)] = reached[node]
             node = self.parent[node]
-        return found
 
 
 def _add_host(view: _Growing, stacks: _Stacks, reached: dict[int, int]) -> None:
@@ -288,22 +273,20 @@ def _add_host(view: _Growing, stacks: _Stacks, reached: dict[int, int]) -> None:
             view.reached[at] = reached[node]
 
 
-def _add_device(view: _Growing, stacks: _Stacks, reached: dict[int, int]) -> int:
-    """Kernels below the operator that launched them; returns the ns without an operator."""
+def _add_device(view: _Growing, stacks: _Stacks, reached: dict[int, int]) -> None:
+    """Kernels below the operator that launched them; those without a host side below one frame."""
     tree, device = stacks.tree, stacks.trace.device
     kind = np.zeros(len(stacks.trace.strings), np.int8)
     kind[device.name] = device.kind
     classes = [DEVICE_CLASSES.get(Kind(code), "other") for code in kind.tolist()]
-    outside_ns = 0
     for node, name, ns, count in tree.kernels:
         at = stacks.place(view, node, calls=False)
         view.add(view.frame(at, stacks.text(name), classes[name]), ns, count)
-        outside_ns += 0 if stacks.operators(node, view, reached) else ns
+        if reached:
+            stacks.note_reached(node, view, reached)
     for name, ns, count in tree.unattributed:
         at = view.frame(NONE, NO_HOST, "other")
         view.add(view.frame(at, stacks.text(name), classes[name]), ns, count)
-        outside_ns += ns
-    return outside_ns
 
 
 def _add_idle(view: _Growing, stacks: _Stacks, structure: Structure) -> None:
