@@ -12,7 +12,7 @@ import msgspec
 
 from profiler.catalog import BUILTIN
 from profiler.errors import SpecError
-from profiler.types import DTYPES, SCENARIOS, SCHEMA, RunSpec
+from profiler.types import DTYPES, SCENARIOS, SCHEMA, Parallel, RunSpec, Scenario
 
 LIMITS: dict[str, tuple[int, int]] = {
     "batch": (1, 4096),
@@ -26,6 +26,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "layers": (1, 1000),
     "warmup_max": (1, 10_000),
     "ranks": (1, 64),
+    "micro": (0, 50),
 }
 """Allowed range of each whole-number field, both ends included."""
 
@@ -42,6 +43,16 @@ EAGER = "eager"
 INDUCTOR_MODES = ("default", "reduce-overhead", "max-autotune")
 BACKEND_PREFIX = "backend:"
 _BACKEND = re.compile(rf"{BACKEND_PREFIX}[A-Za-z_][A-Za-z0-9_.-]{{0,63}}")
+PARALLEL: dict[Scenario, tuple[Parallel, ...]] = {
+    "training": ("data", "fsdp"),
+    "prefill": ("tensor", "pipeline"),
+    "decode": ("tensor",),
+}
+"""How several ranks may work together in each scenario."""
+
+SPLIT: tuple[Parallel, ...] = ("tensor", "pipeline")
+"""Forms in which each rank holds a part of one model and all read the same prompts."""
+
 SOURCES = ("config", "checkpoint", "factory")
 """Fields that bring a model of their own; a spec has at most one."""
 
@@ -89,6 +100,7 @@ def check(spec: RunSpec) -> RunSpec:
             f"spec.warmup_max is {spec.warmup_max}", f"allowed: at least warmup, {spec.warmup}"
         )
     _check_ranks(spec)
+    _check_micro(spec)
     _check_amounts(spec)
     return spec
 
@@ -108,17 +120,33 @@ def _check_names(spec: RunSpec) -> None:
 
 
 def _check_ranks(spec: RunSpec) -> None:
+    modes = PARALLEL[spec.scenario]
     if (spec.ranks > 1) != (spec.parallel != "none"):
         raise SpecError(
             f"spec.ranks is {spec.ranks} and spec.parallel is {spec.parallel!r}",
-            "several ranks need parallel data or fsdp, one rank needs none",
+            f"several ranks of {spec.scenario} need parallel {' or '.join(modes)}, one needs none",
         )
-    if spec.ranks > 1 and (spec.scenario != "training" or spec.compile != EAGER):
-        raise SpecError(f"spec.ranks is {spec.ranks}", "several ranks work for eager training only")
+    if spec.ranks > 1 and spec.parallel not in modes:
+        raise SpecError(
+            f"spec.parallel is {spec.parallel!r}", f"allowed for {spec.scenario}: {', '.join(modes)}"
+        )
+    if spec.ranks > 1 and spec.compile != EAGER:
+        raise SpecError(f"spec.ranks is {spec.ranks}", "several ranks run eager only")
     if spec.ranks > 1 and spec.warmup_max is not None:
         raise SpecError(
             f"spec.warmup_max is {spec.warmup_max}", "several ranks warm up a fixed number of units"
         )
+
+
+def _check_micro(spec: RunSpec) -> None:
+    if spec.micro == 0:
+        return
+    if spec.profiled_steps == 0 or "shapes" not in spec.profile:
+        raise SpecError(
+            f"spec.micro is {spec.micro}", "needs profiled_steps above 0 and profile with shapes"
+        )
+    if spec.ranks > 1:
+        raise SpecError(f"spec.micro is {spec.micro}", "operators run alone on one rank only")
 
 
 def _check_amounts(spec: RunSpec) -> None:
@@ -226,6 +254,7 @@ def workload_hash(spec: RunSpec) -> str:
         "peak_bandwidth",
         "compile_fallback",
         "profile",
+        "micro",
     }
     if spec.scenario != "decode":
         measured_how.add("output_tokens")

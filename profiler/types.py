@@ -10,11 +10,11 @@ SCHEMA = 1
 Scenario = Literal["prefill", "decode", "training"]
 DType = Literal["float32", "bfloat16", "float16"]
 Direction = Literal["lower", "higher"]
-Phase = Literal["load", "correctness", "warmup", "timed", "memory", "profiled"]
+Phase = Literal["load", "correctness", "warmup", "timed", "memory", "profiled", "micro", "depth"]
 
 ProfileOption = Literal["shapes", "flops", "memory", "stacks", "modules"]
 
-Parallel = Literal["none", "data", "fsdp"]
+Parallel = Literal["none", "data", "fsdp", "tensor", "pipeline"]
 Attention = Literal["auto", "sdpa", "eager", "flex_attention", "flash_attention_2"]
 Routing = Literal["model", "uniform", "skewed"]
 
@@ -50,8 +50,10 @@ class RunSpec:
     `routing` replaces the experts a mixture of experts chooses: `uniform` deals
     tokens in turn, `skewed` draws them by Zipf's law.
 
-    With `ranks` above 1 that many processes train together, each on `batch`
-    sequences of its own: `data` copies the model, `fsdp` shards it.
+    With `ranks` above 1 that many processes work together. Training: each on
+    `batch` sequences of its own, `data` copies the model, `fsdp` shards it.
+    Inference: all on the same `batch` sequences, `tensor` splits every layer,
+    `pipeline` (prefill only) gives each rank whole layers.
     """
 
     model: str
@@ -80,6 +82,7 @@ class RunSpec:
     routing: Routing = "model"
     ranks: int = 1
     parallel: Parallel = "none"
+    micro: int = 0
     schema: int = SCHEMA
 
 
@@ -227,6 +230,80 @@ class RoutingReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MicroTiming:
+    """One operator call alone: `n` single calls, times in nanoseconds."""
+
+    median_ns: float
+    iqr_ns: float
+    minimum_ns: float
+    n: int
+    samples: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroRow:
+    """One operator with one set of shapes and types (JSON text as the trace has them).
+
+    `calls` and `self_ns` are the trace's. `cold` starts with empty caches,
+    `warm` right after a call before. Both are None when the call could not be
+    rebuilt; `reason` then says why.
+    """
+
+    name: str
+    shapes: str
+    dtypes: str
+    calls: int
+    self_ns: int
+    overload: str = ""
+    cold: MicroTiming | None = None
+    warm: MicroTiming | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroReport:
+    """The hottest operators by self time, hottest first, each run alone; never a headline."""
+
+    rows: tuple[MicroRow, ...]
+    flush_bytes: int
+    method: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extrapolated:
+    """One metric at full depth: `value` = value at the cut + missing layers x `per_layer`.
+
+    `low` and `high` move the slope by twice its standard error.
+    """
+
+    name: str
+    unit: str
+    value: float
+    low: float
+    high: float
+    per_layer: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extrapolation:
+    """What a model cut to `layers` of `full_layers` would take at full depth.
+
+    `shallower` is the second depth that was measured, `kinds` how many layers
+    of each kind the cut holds. Metrics that could not be extrapolated are in
+    `refused` with the reason, as "*" when it holds for all; `assumption` says what the
+    figures rest on.
+    """
+
+    layers: int
+    shallower: int | None
+    full_layers: int
+    kinds: dict[str, int]
+    metrics: tuple[Extrapolated, ...]
+    refused: dict[str, str]
+    assumption: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """`result.json`: everything one run measured.
 
@@ -246,6 +323,8 @@ class Result:
     graphs: GraphReport | None = None
     routing: RoutingReport | None = None
     rank_step_ns: tuple[float, ...] = ()
+    micro: MicroReport | None = None
+    extrapolation: Extrapolation | None = None
     schema: int = SCHEMA
 
 
