@@ -73,9 +73,10 @@ class Decoder:
 
     def _batch(self, found: Decoded) -> Batch:
         events = found.events
-        by_type: dict[type, list[EventLike]] = {}
-        for kind in set(map(type, events)):
-            by_type[kind] = [e for e in events if type(e) is kind]
+        by_type: dict[type, list[EventLike]] = {kind: [] for kind in set(map(type, events))}
+        take = {kind: mine.append for kind, mine in by_type.items()}
+        for event in events:
+            take[type(event)](event)
         complete = self._complete(_all(by_type, Complete), found)
         flows = self._flows(_all(by_type, FlowStart), _all(by_type, FlowEnd))
         instants = self._instants(
