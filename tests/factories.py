@@ -322,7 +322,8 @@ def make_set(*traces: Trace) -> TraceSet:
 
 def make_operator(trace: Trace, name: str = "aten::mm", **fields: Any) -> Operator:
     """A row of a trace's operator table."""
-    values = {
+    values: dict[str, Any] = {
+        "canonical": name,
         "count": 12,
         "host_total_ns": 3_000_000,
         "host_self_ns": 2_000_000,

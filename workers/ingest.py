@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 REDACTED_FILE = "redacted.json.gz"
 REQUIRED = ("report.json", "flame.speedscope.json.gz")
-FILES = (*REQUIRED, "events.parquet", "collectives.json", REDACTED_FILE)
+FILES = (*REQUIRED, "flamegraph.json.gz", "events.parquet", "collectives.json", REDACTED_FILE)
 FILE_LIMIT_BYTES = 8 << 30
 _POLL_S = 0.05
 _LOG_BYTES = 256 << 10

@@ -47,6 +47,9 @@ class Trace(models.Model):
     flame = models.ForeignKey(
         "dashboard.Artifact", null=True, on_delete=models.PROTECT, related_name="flame_traces"
     )
+    graph = models.ForeignKey(
+        "dashboard.Artifact", null=True, on_delete=models.PROTECT, related_name="graph_traces"
+    )
     columns = models.ForeignKey(
         "dashboard.Artifact", null=True, on_delete=models.PROTECT, related_name="column_traces"
     )
@@ -124,6 +127,7 @@ class Operator(models.Model):
 
     trace = models.ForeignKey(Trace, on_delete=models.CASCADE, related_name="operators")
     name = models.CharField(max_length=500)
+    canonical = models.CharField(max_length=500, help_text="the name used across vendors")
     count = models.BigIntegerField()
     host_total_ns = models.BigIntegerField()
     host_self_ns = models.BigIntegerField()
@@ -134,6 +138,7 @@ class Operator(models.Model):
         indexes = [
             models.Index(fields=["trace", "-host_self_ns"], name="operator_by_host_self"),
             models.Index(fields=["trace", "-device_self_ns"], name="operator_by_device_self"),
+            models.Index(fields=["canonical"], name="operator_by_canonical"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["trace", "name"], name="one_row_per_operator"),

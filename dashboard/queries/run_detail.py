@@ -12,7 +12,7 @@ from profiler.metrics import HEADLINE, METRICS
 from profiler.types import Environment, ModelFacts
 from profiler.types import Result as ResultDocument
 
-_TRACE_FILES = ("raw", "report", "flame", "redacted")
+_TRACE_FILES = ("raw", "report", "flame", "graph", "redacted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,7 @@ _COLUMNS: dict[str, Callable[[Trace], str]] = {"device": lambda row: row.device_
 
 def get_trace(trace_id: int) -> Trace | None:
     """The trace with the rows its pages name."""
-    related = ("raw", "report", "flame", "redacted", "uploaded_by", "run__workload__model")
+    related = ("raw", "report", "flame", "graph", "redacted", "uploaded_by", "run__workload__model")
     return Trace.objects.select_related(*related).filter(pk=trace_id).first()
 
 

@@ -197,6 +197,7 @@ def _accept(trace_id: int, fence: int, report: Report, kept: dict[str, Artifact]
         ended_at=db_now(),
         report=kept["report.json"],
         flame=kept["flame.speedscope.json.gz"],
+        graph=kept.get("flamegraph.json.gz"),
         columns=kept.get("events.parquet"),
         collectives=kept.get("collectives.json"),
         redacted=kept.get("redacted.json.gz"),
@@ -257,19 +258,24 @@ def _operators(trace_id: int, report: Report) -> Iterator[Operator]:
     """One row per operator; names that only differ past the column's width are kept apart."""
     seen: set[str] = set()
     for index, row in enumerate(report.operators):
-        name = row.name if len(row.name) <= NAME_LIMIT else row.name[: NAME_LIMIT - 1] + "…"
+        name = _cut(row.name)
         if name in seen:
             name = f"{name[: NAME_LIMIT - 12]}…#{index}"
         seen.add(name)
         yield Operator(
             trace_id=trace_id,
             name=name.replace("\0", "\\x00"),
+            canonical=_cut(row.canonical or row.name).replace("\0", "\\x00"),
             count=row.count,
             host_total_ns=row.host_total_ns,
             host_self_ns=row.host_self_ns,
             device_total_ns=row.device_total_ns,
             device_self_ns=row.device_self_ns,
         )
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= NAME_LIMIT else name[: NAME_LIMIT - 1] + "…"
 
 
 def _lease_end() -> datetime:

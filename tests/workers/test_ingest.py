@@ -11,8 +11,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from dashboard.models import Trace
-from dashboard.services import traces
+from dashboard.services import artifacts, traces
 from dashboard.services.contract import WorkerIdentity
+from profiler.analysis.flamegraph import unpack
 from tests.factories import make_user
 from workers.duty import places
 from workers.ingest import ReadLimits, TraceDuty
@@ -121,6 +122,15 @@ def test_it_says_that_the_stored_bytes_are_damaged(bench: object, var_dir: Path)
     state, reason = read(trace)
     assert state == "rejected"
     assert "damaged on disk" in reason
+
+
+def test_it_keeps_what_the_flame_graph_draws(bench: object) -> None:
+    trace = upload(GOOD)
+    assert read(trace)[0] == "ready"
+    trace.refresh_from_db()
+    assert trace.graph is not None
+    graph = unpack(artifacts.read(trace.graph.sha256))
+    assert [view.kind for view in graph.views] == ["host"]
 
 
 def test_it_does_not_take_a_trace_twice(bench: object) -> None:

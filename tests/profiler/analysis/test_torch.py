@@ -52,4 +52,6 @@ def test_it_stores_an_events_file_and_a_flame_graph(
     report, _ = recorded
     folder = Path(report.trace.path).parent / "out"
     names = sorted(path.name for path in folder.iterdir())
-    assert names == ["events.parquet", "flame.speedscope.json.gz", "report.json"]
+    assert names == [
+        *("events.parquet", "flame.speedscope.json.gz", "flamegraph.json.gz", "report.json")
+    ]

@@ -41,8 +41,9 @@ def test_it_warns_by_kind_and_never_repeats_a_value(leaky: Path) -> None:
 def test_it_stores_no_secret(leaky: Path, tmp_path: Path) -> None:
     ingest([leaky], tmp_path / "out")
     flame = gzip.decompress((tmp_path / "out" / "flame.speedscope.json.gz").read_bytes())
-    stored = flame + b"".join(p.read_bytes() for p in (tmp_path / "out").iterdir())
-    assert b"train.py(3): step" in flame
+    graph = gzip.decompress((tmp_path / "out" / "flamegraph.json.gz").read_bytes())
+    stored = flame + graph + b"".join(p.read_bytes() for p in (tmp_path / "out").iterdir())
+    assert b"train.py(3): step" in flame and b"train.py(3): step" in graph
     assert not any(secret.encode() in stored for secret in SECRETS)
 
 
