@@ -20,6 +20,7 @@ from redis.exceptions import RedisError
 
 from workers.app import app
 from workers.duty import process_name
+from workers.fetch import Fetcher
 from workers.server import local_server
 
 logger = logging.getLogger(__name__)
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 BATCH = 50
 PUBLISH_S = 0.2
 GARBAGE_S = 3600.0
+FETCH_S = 1.0
 _PAUSE_LIMIT_S = 10.0
 
 
@@ -132,6 +134,7 @@ def main() -> int:
         Loop("sweep", _sweep, settings.SWEEP_S, stop),
         Loop("reconcile", _reconcile, settings.RECONCILE_S / 2, stop),
         Loop("garbage", _collect_garbage, GARBAGE_S, stop),
+        Loop("fetch", Fetcher(stop).fetch_due, FETCH_S, stop),
         Loop(
             "presence",
             lambda: server.beat(name, "keeper", platform="", detail=""),

@@ -15,6 +15,7 @@ from dashboard.models.runs import (
     RunEvent,
     RunState,
 )
+from dashboard.models.sources import Commit, FetchState, Repository
 from dashboard.models.templates import Template, TemplateVersion
 from dashboard.models.traces import Operator, Trace, TraceSet, TraceState
 from dashboard.models.workers import Heartbeat
@@ -23,7 +24,9 @@ __all__ = [
     "Artifact",
     "Attempt",
     "Audit",
+    "Commit",
     "FailureKind",
+    "FetchState",
     "GroupKind",
     "Heartbeat",
     "IdempotencyKey",
@@ -33,6 +36,7 @@ __all__ = [
     "Operator",
     "Outbox",
     "Platform",
+    "Repository",
     "Result",
     "Role",
     "Run",

@@ -46,6 +46,12 @@ class FailureKind(models.TextChoices):
     WORKER_FAULT = "worker_fault", "Fault of the worker"
     CANCELLED = "cancelled", "Cancelled"
     NO_WORKER = "no_worker", "No worker took it"
+    UNKNOWN_COMMIT = "unknown_commit", "Unknown commit"
+    OUTSIDE_REFS = "outside_refs", "Commit outside the allowed branches"
+    NO_REPOSITORY = "no_repository", "Repository not reached"
+    CHECKOUT_FAILED = "checkout_failed", "Checkout failed"
+    BUILD_FAILED = "build_failed", "Build failed"
+    BUILD_TIMED_OUT = "build_timed_out", "Build timed out"
 
 
 class Run(models.Model):
@@ -53,6 +59,9 @@ class Run(models.Model):
         "dashboard.Workload", on_delete=models.PROTECT, related_name="runs"
     )
     platform = models.ForeignKey("dashboard.Platform", on_delete=models.PROTECT)
+    commit = models.ForeignKey(
+        "dashboard.Commit", null=True, on_delete=models.PROTECT, related_name="runs"
+    )
     spec = models.JSONField()
     spec_hash = models.CharField(max_length=64, db_index=True)
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.QUEUED)

@@ -69,6 +69,10 @@ WORDS: dict[str, str] = {
     "timed phase is shown with the run.",
     "finding": "One ranked bottleneck: evidence, recoverable time per step, advice.",
     "baseline, candidate": "The two sides of a comparison.",
+    "repository": "Where commits come from: registered by an admin, with the branches that may be "
+    "measured and the command that builds a commit.",
+    "checkout": "A throw-away copy of a commit's files, made for one attempt and deleted with it.",
+    "mirror": "The bare copy of a repository on a worker's host, holding the allowed branches.",
     "outbox": "Messages that wait for the keeper to pass them to the broker.",
     "keeper": "The process that rings for queued work and takes back what a lost worker held.",
     "heartbeat": "A sign of life that every worker sends; without one its run is taken back.",
@@ -110,6 +114,15 @@ FAILURES: dict[FailureKind, str] = {
     FailureKind.WORKER_FAULT: "The worker failed, not the benchmark.",
     FailureKind.CANCELLED: "A person ended it.",
     FailureKind.NO_WORKER: "No worker of its platform was there.",
+    FailureKind.UNKNOWN_COMMIT: "The commit is not in the repository.",
+    FailureKind.OUTSIDE_REFS: "The commit is there, but none of the branches that may be measured "
+    "reaches it.",
+    FailureKind.NO_REPOSITORY: "The repository could not be fetched, as often as it was tried.",
+    FailureKind.CHECKOUT_FAILED: "The commit's files could not be laid out: too large, or links "
+    "that lead out of the tree.",
+    FailureKind.BUILD_FAILED: "The build command of the repository ended with an error; the log "
+    "holds its words.",
+    FailureKind.BUILD_TIMED_OUT: "The build ran over its own time limit and was ended.",
 }
 
 

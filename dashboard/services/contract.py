@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 PROTOCOL = 1
@@ -26,6 +26,62 @@ class WorkerIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a mirror gets its commits from, and which refs it may take."""
+
+    repository_id: int
+    address: str
+    private_network: bool
+    allowed_refs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A commit that is checked out and built before it is measured."""
+
+    origin: Origin
+    sha: str
+    import_paths: tuple[str, ...] = (".",)
+    build_command: tuple[str, ...] = ()
+    build_limit_s: float = 1800.0
+    build_memory_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchClaim:
+    """A repository that is ours to fetch until the lease ends.
+
+    `known` are the SHAs of its refs at the last fetch: what they reach is stored already.
+    """
+
+    origin: Origin
+    fence: int
+    known: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCommit:
+    """A commit as git tells of it; times are seconds since 1970 as the author chose them."""
+
+    sha: str
+    parents: tuple[str, ...]
+    author: str
+    authored_s: int
+    committed_s: int
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What a fetch found; `commits` are the new ones, parents before children."""
+
+    heads: dict[str, str] = field(default_factory=dict)
+    default_branch: str = ""
+    head_sha: str = ""
+    commits: tuple[FoundCommit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A run that is now ours until the lease ends."""
 
@@ -35,6 +91,7 @@ class Claim:
     spec: bytes
     limit_s: float
     memory_bytes: int
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
