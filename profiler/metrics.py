@@ -106,14 +106,14 @@ METRICS: dict[str, Definition] = _table(
         direction="higher",
         meaning="Model FLOPs of the unit divided by its median time: two per weight and token in "
         "matrix products, causal attention counted as half of the square, recomputation not "
-        "counted; training counts three times the forward pass.",
+        "counted; training counts three times the forward pass. Several ranks count together.",
     ),
     Definition(
         name="mfu",
         title="Model FLOPs utilisation",
         unit="ratio",
         direction="higher",
-        meaning="Model FLOP rate divided by the device's peak for the data type.",
+        meaning="Model FLOP rate divided by the peak of all ranks' devices for the data type.",
     ),
     Definition(
         name="read_rate",
@@ -128,7 +128,7 @@ METRICS: dict[str, Definition] = _table(
         title="Memory bandwidth utilisation",
         unit="ratio",
         direction="higher",
-        meaning="Decode read rate divided by the device's peak memory bandwidth.",
+        meaning="Decode read rate divided by the peak memory bandwidth of all ranks' devices.",
     ),
     Definition(
         name="peak_memory",

@@ -128,7 +128,8 @@ def _check_ranks(spec: RunSpec) -> None:
         )
     if spec.ranks > 1 and spec.parallel not in modes:
         raise SpecError(
-            f"spec.parallel is {spec.parallel!r}", f"allowed for {spec.scenario}: {', '.join(modes)}"
+            f"spec.parallel is {spec.parallel!r}",
+            f"allowed for {spec.scenario}: {', '.join(modes)}",
         )
     if spec.ranks > 1 and spec.compile != EAGER:
         raise SpecError(f"spec.ranks is {spec.ranks}", "several ranks run eager only")

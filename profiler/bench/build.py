@@ -12,13 +12,17 @@ from profiler.bench.configs import Plan
 from profiler.bench.cost import Cost, cost_of, routing_of
 from profiler.bench.devices import Device
 from profiler.bench.inputs import make_inputs
+from profiler.bench.parallel import cache_parts, distribute, is_split
 from profiler.bench.routing import apply_routing
 from profiler.types import ModelFacts, RunSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A model ready to run and its inputs."""
+    """A model ready to run (this rank's part of it) and its inputs.
+
+    Sizes and cost are the whole model's; its key-value cache is spread over `cache_parts` ranks.
+    """
 
     model: torch.nn.Module
     inputs: dict[str, torch.Tensor]
@@ -26,6 +30,7 @@ class Built:
     facts: ModelFacts
     cost: Cost | None
     experts: int | None
+    cache_parts: int = 1
 
 
 def seed_everything(seed: int) -> None:
@@ -38,11 +43,19 @@ def seed_everything(seed: int) -> None:
 def build(plan: Plan, spec: RunSpec, device: Device, *, rank: int = 0) -> Built:
     """The model of `plan` on `device` and prompts of random tokens, the same for the same seed.
 
-    Every rank gets the same weights and prompts of its own.
+    Every rank starts from the same weights. Ranks that split one model read the same
+    prompts, others have prompts of their own.
     """
     seed_everything(spec.seed)
-    model = plan.create(device.torch).eval()
-    routing = routing_of(plan.config.get_text_config())
+    split = is_split(spec)
+    # A model is split because it does not fit one device: the whole one stays on the host.
+    whole = plan.create(torch.device("cpu") if split else device.torch).eval()
+    text = plan.config.get_text_config()
+    cost = None if plan.vision is not None else cost_of(text, whole)
+    inputs = make_inputs(plan, spec if split else replace(spec, seed=spec.seed + rank), device)
+    facts = describe(plan, whole, inputs.note)
+    model = distribute(whole, spec, device)
+    routing = routing_of(text)
     if routing is not None or spec.routing != "model":
         apply_routing(
             model,
@@ -51,15 +64,14 @@ def build(plan: Plan, spec: RunSpec, device: Device, *, rank: int = 0) -> Built:
             chosen=routing.chosen if routing else 0,
             seed=spec.seed,
         )
-    vocabulary = int(plan.config.get_text_config().vocab_size)
-    inputs = make_inputs(plan, replace(spec, seed=spec.seed + rank), device)
     return Built(
         model=model,
         inputs=inputs.tensors,
         experts=routing.experts if routing else None,
-        vocabulary=vocabulary,
-        facts=describe(plan, model, inputs.note),
-        cost=None if plan.vision is not None else cost_of(plan.config.get_text_config(), model),
+        vocabulary=int(text.vocab_size),
+        facts=facts,
+        cost=cost,
+        cache_parts=cache_parts(plan, model, spec),
     )
 
 

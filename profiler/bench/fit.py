@@ -14,13 +14,16 @@ from profiler import units
 from profiler.bench.configs import Plan
 from profiler.bench.devices import Device
 from profiler.errors import DeviceMemoryError
+from profiler.spec import SPLIT
 from profiler.types import RunSpec
 
 
 def require_fit(plan: Plan, spec: RunSpec, device: Device) -> None:
     """Raise `DeviceMemoryError` when the lower bound exceeds the memory that is free now."""
     available = available_bytes(device)
-    needed = lower_bound_bytes(plan, spec)
+    # Ranks on the CPU share its memory; elsewhere each brings a device for its part.
+    parts = spec.ranks if spec.parallel in SPLIT and not device.is_cpu else 1
+    needed = lower_bound_bytes(plan, spec) // parts
     if available is not None and needed > available:
         raise DeviceMemoryError(
             f"out of memory on {device.name}: {spec.model} needs at least {units.size(needed)}, "

@@ -21,6 +21,7 @@ from profiler.bench.fit import require_fit
 from profiler.bench.graphs import Compiler
 from profiler.bench.graphs import compiler as compiler_of
 from profiler.bench.output import ENVIRONMENT, RESULT, TRACE, Reporter, Staging, staging
+from profiler.bench.parallel import check_parallel
 from profiler.bench.passes import Session
 from profiler.bench.ranks import Ranks, joined
 from profiler.bench.scenarios import REGISTRY
@@ -102,7 +103,7 @@ def _measure(loaded: Loaded, stage: Staging, ranks: Ranks) -> Result:
         spec=spec,
         spec_hash=specs.spec_hash(spec),
         model=loaded.facts,
-        metrics=(*timed, *memory, first_call, loaded.build_time),
+        metrics=(*timed, *map(ranks.highest, (*memory, first_call, loaded.build_time))),
         profiled_ratio=profiled.ratio,
         profiled_note=profiled.note,
         warnings=(
@@ -127,6 +128,7 @@ def _load(spec: RunSpec, compiler: Compiler, own: Own) -> Loaded:
     device = Device(ranks.device(spec.device), own.clock)
     seed_everything(spec.seed)
     plan = plan_model(spec)
+    check_parallel(plan, spec)
     require_fit(plan, spec, device)
     start = device.now()
     built = build(plan, spec, device, rank=ranks.rank)
@@ -138,6 +140,7 @@ def _load(spec: RunSpec, compiler: Compiler, own: Own) -> Loaded:
         vocabulary=built.vocabulary,
         device=device,
         cost=built.cost,
+        cache_parts=built.cache_parts,
     )
     scenario = REGISTRY[spec.scenario](bench)
     environment = fingerprint(device)

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -14,8 +14,10 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from profiler.bench.scenarios.base import Stamps
-from profiler.bench.summary import median
-from profiler.types import Parallel, RunSpec
+from profiler.bench.summary import median, summarise
+from profiler.types import Metric, Parallel, RunSpec
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +58,32 @@ class Ranks:
             fully_shard(model)
         return model
 
+    def highest(self, metric: Metric) -> Metric:
+        """`metric` with one sample per rank and the highest as its value; every rank calls it."""
+        if self.count == 1:
+            return metric
+        of_ranks = self._gathered(metric.value)
+        return summarise(
+            metric.name,
+            of_ranks,
+            value=max(of_ranks),
+            phase=metric.phase,
+            method=f"{metric.method}; highest of {self.count} ranks",
+        )
+
     def slowest(self, units: Sequence[Stamps]) -> tuple[list[Stamps], tuple[float, ...]]:
         """The slowest rank's unit of each iteration, and every rank's median duration in ns."""
         if self.count == 1:
             return list(units), ()
-        gathered: list[list[Stamps] | None] = [None] * self.count
-        dist.all_gather_object(gathered, list(units))
-        of_ranks = cast("list[list[Stamps]]", gathered)
+        of_ranks = self._gathered(list(units))
         medians = tuple(median([unit[-1] - unit[0] for unit in rank]) for rank in of_ranks)
         return slowest_units(of_ranks), medians
+
+    def _gathered(self, own: T) -> list[T]:
+        """What every rank gave, by rank."""
+        gathered: list[T | None] = [None] * self.count
+        dist.all_gather_object(gathered, own)
+        return cast("list[T]", gathered)
 
 
 def slowest_units(of_ranks: Sequence[Sequence[Stamps]]) -> list[Stamps]:

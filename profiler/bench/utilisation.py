@@ -7,19 +7,20 @@ from collections.abc import Sequence
 from profiler.bench.cost import CONVENTION
 from profiler.bench.scenarios.base import Bench
 from profiler.bench.summary import median, summarise
-from profiler.types import Metric
+from profiler.types import Metric, RunSpec
 
 
 def flop_metrics(bench: Bench, times_ns: Sequence[int], *, training: bool) -> list[Metric]:
     """`flop_rate`, and `mfu` when the spec gives a peak; none when the cost is unknown.
 
-    Prefill computes logits of the last token only, training of every token.
+    Prefill computes logits of the last token only, training of every token. Ranks
+    that train have sequences of their own; the peak is that of all ranks together.
     """
     spec, cost = bench.spec, bench.cost
     if cost is None:
         return []
     forward = cost.forward_flops(
-        sequences=spec.batch,
+        sequences=spec.batch * (spec.ranks if training else 1),
         tokens=spec.prompt_tokens,
         logits=spec.prompt_tokens if training else 1,
     )
@@ -29,7 +30,7 @@ def flop_metrics(bench: Bench, times_ns: Sequence[int], *, training: bool) -> li
         ("flop_rate", "mfu"),
         rates,
         value=flops / (median(times_ns) * 1e-9),
-        peak=spec.peak_flops,
+        peak=_of_all(spec, spec.peak_flops),
         method=f"{flops:.4g} model FLOPs / median time; {CONVENTION}",
     )
 
@@ -46,9 +47,14 @@ def read_metrics(bench: Bench, spans_ns: Sequence[int], cache_bytes: float) -> l
         ("read_rate", "mbu"),
         rates,
         value=step * steps * len(spans_ns) / (sum(spans_ns) * 1e-9),
-        peak=spec.peak_bandwidth,
+        peak=_of_all(spec, spec.peak_bandwidth),
         method=f"{step:.4g} bytes per step ({cache_bytes:.4g} of cache) / mean step time",
     )
+
+
+def _of_all(spec: RunSpec, peak: float | None) -> float | None:
+    """The peak of every rank's device together."""
+    return None if peak is None else peak * spec.ranks
 
 
 def _rate_and_share(

@@ -26,7 +26,8 @@ class Bench:
     """What a scenario works on.
 
     `inputs` holds what every forward call gets, prompts included; `cost` is
-    None where FLOPs and bytes of the model cannot be told.
+    None where FLOPs and bytes of the model cannot be told. The key-value cache
+    is spread over `cache_parts` ranks.
     """
 
     spec: RunSpec
@@ -35,6 +36,7 @@ class Bench:
     vocabulary: int
     device: Device
     cost: Cost | None
+    cache_parts: int = 1
 
 
 class Scenario(Protocol):

@@ -95,7 +95,7 @@ class Decode:
 
     @torch.inference_mode()
     def _cache_bytes(self) -> float:
-        """Bytes of the key-value cache at mid-generation: the mean of its start and end."""
+        """Bytes of the whole key-value cache at mid-generation: the mean of its start and end."""
         full = self._engine.cache_bytes()
         self._engine.prefill()
-        return (self._engine.cache_bytes() + full) / 2
+        return (self._engine.cache_bytes() + full) / 2 * self._bench.cache_parts

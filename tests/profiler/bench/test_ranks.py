@@ -111,11 +111,13 @@ def test_it_gives_each_rank_prompts_of_its_own() -> None:
         {"ranks": 2},
         {"parallel": "data"},
         {"ranks": 2, "parallel": "data", "scenario": "decode"},
+        {"ranks": 2, "parallel": "tensor"},
+        {"ranks": 2, "parallel": "pipeline", "scenario": "decode"},
         {"ranks": 2, "parallel": "data", "compile": "default"},
         {"ranks": 2, "parallel": "fsdp", "warmup_max": 9},
     ],
 )
 def test_it_refuses_ranks_that_cannot_work(fields: dict[str, object]) -> None:
     raw = {"model": "llama-tiny", "scenario": "training"} | fields
-    with pytest.raises(SpecError, match=r"spec\.(ranks|warmup_max)"):
+    with pytest.raises(SpecError, match=r"spec\.(ranks|parallel|warmup_max)"):
         check(msgspec.convert(raw, RunSpec))
