@@ -8,7 +8,7 @@ from pathlib import Path
 from profiler.analysis.calltree import CallTree, Frames, call_tree
 from profiler.analysis.collectives import collective_rows
 from profiler.analysis.critical import critical_path
-from profiler.analysis.findings import find, finding_rows
+from profiler.analysis.findings import Context, find, finding_rows, pricing_of
 from profiler.analysis.idle import idle_rows
 from profiler.analysis.kernels import kernel_rows
 from profiler.analysis.launches import launch_report
@@ -23,6 +23,9 @@ from profiler.analysis.operators import (
 )
 from profiler.analysis.quality import flow_pairs, quality_report
 from profiler.analysis.report import Report, TraceFacts
+from profiler.analysis.roofline.peaks import peaks_of
+from profiler.analysis.roofline.summary import roofline_report
+from profiler.analysis.roofline.table import roofline
 from profiler.analysis.speedscope import Flame, flame
 from profiler.analysis.steps import step_rows
 from profiler.analysis.timeline import device_key, stream_rows, timelines
@@ -73,12 +76,14 @@ def linked(raw: RawTrace) -> Linked:
     return Linked(trace, structure)
 
 
-def analysed(path: Path, found: Linked) -> Analysed:
-    """All results of a linked trace."""
+def analysed(path: Path, found: Linked, context: Context | None = None) -> Analysed:
+    """All results of a linked trace; `context` is what is known beside it."""
     trace, structure = found.trace, found.structure
     forward = forward_positions(trace, structure)
     tree, frames = call_tree(trace, structure, forward)
     times = operator_times(trace, structure)
+    known = context or Context()
+    peaks = known.peaks or peaks_of(trace.header.device_names)
     report = Report(
         trace=_facts(trace, path),
         span_ns=trace.span_ns,
@@ -96,8 +101,10 @@ def analysed(path: Path, found: Linked) -> Analysed:
         operator_shapes=shape_rows(trace, structure, times),
         memory=memory_curves(trace),
         critical_path=critical_path(trace, structure),
+        roofline=roofline_report(roofline(trace, structure, peaks, times), peaks),
     )
-    report = replace(report, findings=finding_rows(find(trace, structure, report)))
+    result = find(trace, structure, report, replace(known, peaks=peaks))
+    report = replace(report, findings=finding_rows(result), pricing=pricing_of(result))
     return Analysed(path, trace, structure, tree, frames, report)
 
 

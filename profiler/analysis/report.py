@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from profiler.analysis.bounds import Pricing, RooflineReport
 from profiler.errors import TraceError
 
 SCHEMA = 1
@@ -335,6 +336,8 @@ class Report:
     memory: list[MemoryCurve] = field(default_factory=list)
     critical_path: CriticalPath | None = None
     ranks: RankSet | None = None
+    roofline: RooflineReport | None = None
+    pricing: Pricing | None = None
 
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from profiler.analysis.findings.engine import Context, find, finding_rows, scene_of
+from profiler.analysis.findings.engine import (
+    Context,
+    find,
+    finding_rows,
+    pricing_of,
+    scene_of,
+)
 from profiler.analysis.findings.types import Finding, FindingsResult, PastOperator
 from profiler.analysis.findings.what_if import Price, WhatIf, what_if
 
@@ -15,6 +21,7 @@ __all__ = [
     "WhatIf",
     "find",
     "finding_rows",
+    "pricing_of",
     "scene_of",
     "what_if",
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profiler.analysis.findings.ranking import rank
+from profiler.analysis.bounds import Pricing
+from profiler.analysis.findings.ranking import FOLD_SHARE, rank
 from profiler.analysis.findings.registry import candidates
 from profiler.analysis.findings.scene import Scene
 from profiler.analysis.findings.types import Finding, FindingsResult, Past
@@ -28,6 +29,7 @@ _NOTHING = FindingsResult(
     inferred_edges=0,
     dropped_edges=0,
     window="nothing recorded",
+    fold_share=FOLD_SHARE,
 )
 
 
@@ -92,6 +94,24 @@ def find(
 def finding_rows(result: FindingsResult) -> list[FindingRow]:
     """The `findings` of the report: those worth showing, best first."""
     return [_row(finding) for finding in result.findings]
+
+
+def pricing_of(result: FindingsResult) -> Pricing | None:
+    """How the findings were priced; None where there was nothing to replay."""
+    if not result.steps:
+        return None
+    return Pricing(
+        window=result.window,
+        steps=result.steps,
+        step_ns=result.step_ns,
+        joint_top_ns=result.joint_top_ns,
+        joint_all_ns=result.joint_all_ns,
+        exact=result.exact,
+        inferred_edges=result.inferred_edges,
+        dropped_edges=result.dropped_edges,
+        folded=len(result.folded),
+        fold_share=result.fold_share,
+    )
 
 
 def _row(finding: Finding) -> FindingRow:

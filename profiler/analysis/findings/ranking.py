@@ -91,6 +91,7 @@ def rank(scene: Scene, found: Sequence[Candidate], noise: float = 0.0) -> Findin
         inferred_edges=graph.inferred,
         dropped_edges=graph.dropped,
         window=graph.window.name,
+        fold_share=limit,
     )
 
 

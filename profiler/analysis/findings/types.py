@@ -85,6 +85,7 @@ class FindingsResult:
     `joint_top_ns` is the gain of the first three together, `joint_all_ns` of
     all shown; both per step. `exact` says that the replay without change gave
     the measured span; `inferred_edges` and `dropped_edges` count what it guessed or left out.
+    `fold_share` is the fold limit as a share of the step.
     """
 
     findings: tuple[Finding, ...]
@@ -97,6 +98,7 @@ class FindingsResult:
     inferred_edges: int
     dropped_edges: int
     window: str
+    fold_share: float
 
     @property
     def joint_top_share(self) -> float:

@@ -13,6 +13,7 @@ from profiler.analysis.roofline.peaks import Peaks
 from profiler.analysis.roofline.registry import cost_of, has_formula, is_matrix
 from profiler.trace.batch import Bool, Int32
 from profiler.trace.clock import Int64
+from profiler.trace.codes import grouped
 from profiler.trace.link import Structure
 from profiler.trace.model import Trace
 from profiler.trace.nest import nearest
@@ -38,7 +39,8 @@ class RooflineRow:
     `total_ns` is device time of the calls with everything inside them, on a
     CPU their host time. `bound_ns` is the least time of one call, None where
     the deciding peak is not known or not verified; `efficiency` is bound over
-    measured. `limit` is one of compute, memory, launch, unknown.
+    measured. `limit` is one of compute, memory, launch, host (no device time,
+    or on a processor a call too short for anything but its dispatch), unknown.
     """
 
     signature: Signature
@@ -70,7 +72,8 @@ class Roofline:
     `signature` gives per position of `Structure.ops` the index into
     `signatures` of its counted call, -1 for calls that are not counted on
     their own; `timed` that of every call with time of its own, counted or
-    not; `costs` are aligned with `signatures`. `time_ns` is per position.
+    not; `costs` are aligned with `signatures`. `time_ns` is per position:
+    device time (`on_device`), else host time; `total_ns` that of all operators.
     """
 
     rows: tuple[RooflineRow, ...]
@@ -81,15 +84,23 @@ class Roofline:
     timed: Int64
     time_ns: Int64
     counted_share: float
+    on_device: bool
+    total_ns: int
 
 
-def roofline(trace: Trace, structure: Structure, peaks: Peaks | None = None) -> Roofline:
+def roofline(
+    trace: Trace,
+    structure: Structure,
+    peaks: Peaks | None = None,
+    times: OperatorTimes | None = None,
+) -> Roofline:
     """The roofline of a trace; without usable peaks every bound is None.
 
     A matrix operator counts as a whole with all it calls; of other operators
-    the innermost with a formula counts, so no time counts twice.
+    the innermost with a formula counts, so no time counts twice. `times` are
+    those of `operator_times` where they are known already.
     """
-    times = operator_times(trace, structure)
+    times = times or operator_times(trace, structure)
     on_device = bool(times.device_total.any())
     time_ns = times.device_total if on_device else times.host_total
     number, signatures = _signatures(trace, structure)
@@ -100,7 +111,8 @@ def roofline(trace: Trace, structure: Structure, peaks: Peaks | None = None) -> 
     counted = _counted(structure, has_cost, matrix[number] if len(costs) else has_cost)
     signature = np.where(counted, number, -1)
     usable = peaks if peaks is not None and peaks.usable else None
-    rows = _rows(signature, time_ns, signatures, costs, peaks=usable)
+    sums = _sums(signature, time_ns, len(signatures))
+    rows = _rows(sums, signatures, costs, peaks=usable, on_device=on_device)
     kept = tuple(c if c is not None else _NOTHING for c in costs)
     own = _own_times(structure, times, counted, on_device=on_device)
     total = int(own.sum())
@@ -115,6 +127,8 @@ def roofline(trace: Trace, structure: Structure, peaks: Peaks | None = None) -> 
         timed=np.where(counted | (own > 0), number, -1),
         time_ns=time_ns,
         counted_share=1 - missing / total if total else 0.0,
+        on_device=on_device,
+        total_ns=total,
     )
 
 
@@ -124,19 +138,20 @@ _NOTHING = Cost(flops=0, size_bytes=0, unit="move", dtype="float32")
 def _signatures(trace: Trace, structure: Structure) -> tuple[Int64, list[Signature]]:
     """Per position of `ops` the number of its signature, and the signatures."""
     events, rows = trace.events, structure.ops.rows
-    key = events.name[rows].astype(np.int64)
-    codes = [key]
+    codes = [events.name[rows].astype(np.int64)]
+    number = codes[0]
+    found, number = grouped(number, len(trace.strings))
     for column in ("shapes", "dtypes", "concrete"):
+        codes.append(np.full(len(rows), -1, np.int64))
         if column in events.sparse and len(events.sparse[column].rows):
-            codes.append(events.dense(column)[rows])
-            wide = key * (int(codes[-1].max()) + 2) + codes[-1] + 1
-            key = np.unique(wide, return_inverse=True)[1].astype(np.int64)
-        else:
-            codes.append(np.full(len(rows), -1, np.int64))
-    _, first, number = np.unique(key, return_index=True, return_inverse=True)
+            codes[-1] = events.dense(column)[rows]
+            used, place = grouped(codes[-1] + 1, len(trace.strings) + 1)
+            found, number = grouped(number * len(used) + place, len(found) * len(used))
+    first = np.empty(len(found), np.int64)
+    first[number] = np.arange(len(number))
     texts = [*trace.strings, ""]
     made = [Signature(*(texts[int(column[at])] for column in codes)) for at in first.tolist()]
-    return np.asarray(number, np.int64), made
+    return number, made
 
 
 def _cost(signature: Signature) -> Cost | None:
@@ -170,35 +185,51 @@ def _above(parent: Int32, chosen: Bool) -> Bool:
     return out
 
 
+def _sums(signature: Int64, time_ns: Int64, size: int) -> tuple[Int64, Int64]:
+    """Calls and time of each signature."""
+    chosen = signature >= 0
+    total = np.zeros(size, np.int64)
+    np.add.at(total, signature[chosen], time_ns[chosen])
+    return np.bincount(signature[chosen], minlength=size), total
+
+
 def _rows(
-    signature: Int64,
-    time_ns: Int64,
+    sums: tuple[Int64, Int64],
     signatures: list[Signature],
     costs: list[Cost | None],
     *,
     peaks: Peaks | None,
+    on_device: bool,
 ) -> tuple[RooflineRow, ...]:
-    chosen = signature >= 0
-    size = len(signatures)
-    calls = np.bincount(signature[chosen], minlength=size)
-    total = np.zeros(size, np.int64)
-    np.add.at(total, signature[chosen], time_ns[chosen])
+    calls, total = (column.tolist() for column in sums)
     out = []
-    for at in np.flatnonzero(calls).tolist():
-        cost = costs[at]
-        if cost is not None:
-            out.append(_row(signatures[at], int(calls[at]), int(total[at]), cost, peaks=peaks))
+    for at, cost in enumerate(costs):
+        if cost is None or not calls[at]:
+            continue
+        limit = _limit(cost, total[at] / calls[at], peaks, on_device=on_device)
+        out.append(_row(signatures[at], (calls[at], total[at]), cost, peaks=peaks, limit=limit))
     return tuple(sorted(out, key=lambda row: (-row.total_ns, row.signature.name)))
 
 
+def _limit(cost: Cost, each_ns: float, peaks: Peaks | None, *, on_device: bool) -> str:
+    if not each_ns or each_ns < 2 * LAUNCH_FLOOR_NS:
+        return "launch" if on_device and each_ns else "host"
+    if peaks is None or peaks.bound_ns(cost) is None:
+        return "unknown"
+    return peaks.limited_by(cost)
+
+
 def _row(
-    signature: Signature, calls: int, total_ns: int, cost: Cost, *, peaks: Peaks | None
+    signature: Signature,
+    sums: tuple[int, int],
+    cost: Cost,
+    *,
+    peaks: Peaks | None,
+    limit: str,
 ) -> RooflineRow:
+    calls, total_ns = sums
     each = total_ns / calls
     bound = peaks.bound_ns(cost) if peaks is not None else None
-    limit = peaks.limited_by(cost) if peaks is not None and bound is not None else "unknown"
-    if 0 < each < 2 * LAUNCH_FLOOR_NS:
-        limit = "launch"
     return RooflineRow(
         signature=signature,
         calls=calls,

@@ -1,0 +1,106 @@
+"""Report rows of the roofline and of the pricing: plain data, cheap to load for pages.
+
+Times are integer nanoseconds, sizes bytes, rates per second; `None` means not known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeakFacts:
+    """What the device can do at most, and how far that may be trusted.
+
+    `label` is `measured` (on the platform), `datasheet` (checked against the
+    published sheet) or `unverified`: then there are rates, but no efficiency.
+    `flops` in FLOP/s by type, `bandwidth` of memory in bytes/s.
+    """
+
+    device: str
+    label: str
+    source: str = ""
+    as_of: str | None = None
+    flops: dict[str, float] = field(default_factory=dict)
+    bandwidth: float | None = None
+    memory_bytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundRow:
+    """Counted calls of one operator, or of one operator with one set of inputs.
+
+    `total_ns` is device time of the calls with everything in them, on a
+    processor their host time; `share` of the time of all operators. `flops`
+    and `bytes` are those of all calls, None where unknown; `flop_rate` and
+    `byte_rate` what was reached. `bound` is one of compute, memory, launch,
+    communication, host, unknown; `bound_ns` the least time of all calls and
+    `efficiency` bound over measured, None where the peak is unknown or
+    unverified. `shapes` and `dtypes` are JSON text as recorded, empty in rows
+    by operator. `dtype` is the type most of the arithmetic ran in.
+    """
+
+    name: str
+    shapes: str = ""
+    dtypes: str = ""
+    calls: int
+    total_ns: int
+    share: float
+    flops: int | None
+    bytes: int | None
+    flop_rate: float | None
+    byte_rate: float | None
+    bound: str
+    bound_ns: int | None
+    efficiency: float | None
+    dtype: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncountedRow:
+    """An operator without a formula, or whose inputs do not say enough."""
+
+    name: str
+    calls: int
+    total_ns: int
+    share: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RooflineReport:
+    """Operators against the roofline, by time; `counted_share` is the time that has a formula.
+
+    Communication counts as a bound of its own and not as uncounted.
+    `time` says what `total_ns` is: `device` or `host`.
+    """
+
+    time: str
+    peak: PeakFacts | None
+    counted_share: float
+    operators: list[BoundRow] = field(default_factory=list)
+    shapes: list[BoundRow] = field(default_factory=list)
+    uncounted: list[UncountedRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pricing:
+    """How the findings were priced, and what they bring together.
+
+    Gains do not add up: `joint_top_ns` is what the first three bring together,
+    `joint_all_ns` all that are shown, per step. `exact` says that the replay
+    without change gave the measured time; `inferred_edges` and
+    `dropped_edges` count waits it assumed, and orders the measured times
+    contradict. `folded` findings were too small to show, below `fold_share`.
+    """
+
+    window: str
+    steps: int
+    step_ns: int
+    joint_top_ns: int
+    joint_all_ns: int
+    exact: bool
+    inferred_edges: int
+    dropped_edges: int
+    folded: int
+    fold_share: float
