@@ -45,6 +45,8 @@ _CHIPS: dict[str, tuple[str, str]] = {
     "rejected": ("bad", "bad"),
     "alive": ("ok", "ok"),
     "silent": ("bad", "bad"),
+    "waiting": ("", "wait"),
+    "fetching": ("run", "run"),
 }
 """State -> colour class and icon of its chip."""
 

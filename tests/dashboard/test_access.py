@@ -14,7 +14,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from dashboard.models import Role, Run, RunArtifact, RunState, Trace, TraceSet, User
+from dashboard.models import Repository, Role, Run, RunArtifact, RunState, Trace, TraceSet, User
 from dashboard.services.accounts import new_sign_in_link
 from dashboard.urls import urlpatterns
 from tests.factories import (
@@ -25,6 +25,7 @@ from tests.factories import (
     make_user,
     store_artifact,
 )
+from tests.sources import make_repository
 
 ROLES = ("anonymous", *Role.values)
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
@@ -51,6 +52,7 @@ PAGE = Rule()
 RUN = Rule(path={"run_id": "run"})
 TRACE = Rule(path={"trace_id": "trace"})
 SET = Rule(path={"set_id": "set"})
+REPOSITORY = Rule(path={"repository_id": "repository"})
 
 RULES: dict[str, Rule] = {
     "overview": PAGE,
@@ -83,6 +85,13 @@ RULES: dict[str, Rule] = {
     "trace-redacted": TRACE,
     "trace-redact": Rule(get=None, post=302, roles=OPERATORS, path={"trace_id": "trace"}),
     "trace-again": Rule(get=None, post=302, roles=OPERATORS, path={"trace_id": "trace"}),
+    "repository-list": PAGE,
+    "repository-new": Rule(post=422, roles=("admin",)),
+    "repository-detail": REPOSITORY,
+    "repository-status": REPOSITORY,
+    "repository-fetch": Rule(
+        get=None, post=302, roles=OPERATORS, path={"repository_id": "repository"}
+    ),
     "status": PAGE,
     "glossary": PAGE,
     # Whoever is signed in is sent on to the overview.
@@ -107,6 +116,7 @@ class Scene:
     queued: Run
     trace: Trace
     set: TraceSet
+    repository: Repository
     user: User | None
     person: User
 
@@ -118,6 +128,7 @@ class Scene:
             "trace": str(self.trace.pk),
             "file": "log.txt",
             "set": str(self.set.pk),
+            "repository": str(self.repository.pk),
             "panel": "kernels",
             "token": new_sign_in_link(self.person),
             "user": str(self.person.pk),
@@ -140,7 +151,15 @@ def scene_for(db: None) -> Iterator[Callable[[str], Scene]]:
         Trace.objects.filter(pk=trace.pk).update(redacted=store_artifact(b"clean"))
         person = user or make_user()
         whole = make_set(make_ready_trace(), make_ready_trace())
-        return Scene(run=run, queued=queued, trace=trace, set=whole, user=user, person=person)
+        return Scene(
+            run=run,
+            queued=queued,
+            trace=trace,
+            set=whole,
+            repository=make_repository(),
+            user=user,
+            person=person,
+        )
 
     yield build
 
@@ -197,7 +216,7 @@ def test_it_asks_for_a_sign_in_and_comes_back(name: str, scene_for: Callable[[st
     assert response.headers["Location"] == f"/sign-in/?next={address}"
 
 
-NUMBERS = {"run_id", "trace_id", "set_id", "user_id"}
+NUMBERS = {"run_id", "trace_id", "set_id", "repository_id", "user_id"}
 NUMBERED = [name for name, rule in RULES.items() if NUMBERS & set(rule.path)]
 
 
