@@ -48,10 +48,10 @@ def run_command(options: argparse.Namespace) -> int:
         spec = specs.check_model(specs.load(options.spec))
         if needs_launch(spec):
             return launch(spec, options.spec, out)
-        from profiler.bench import harness
+        from profiler.bench import complete
 
         with own_stdout() as stream:
-            harness.run(spec, out, reporter=Reporter(stream))
+            complete.run(spec, out, reporter=Reporter(stream))
     except UserError as error:
         write_failure(out, Failure(kind=error.kind, message=error.message, hint=error.hint))
         raise

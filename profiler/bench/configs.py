@@ -180,8 +180,9 @@ def cut(
         key: value[:layers] if isinstance(value, list) and len(value) == depth else value
         for key, value in section.items()
     } | {"num_hidden_layers": layers}
-    kinds = shorter.get("layer_types")
-    if isinstance(kinds, list) and not any("attention" in k and "linear" not in k for k in kinds):
+    # Asked from the whole model: a configuration may give an interval and no list.
+    kinds = (getattr(full.get_text_config(), "layer_types", None) or ())[:layers]
+    if kinds and not any("attention" in k and "linear" not in k for k in kinds):
         raise SpecError(
             f"spec.layers is {layers}", "a hybrid model needs its first full-attention layer"
         )
