@@ -31,7 +31,7 @@ class Settings:
 
     margin: float = 0.02
     rungs: tuple[int, ...] = (10, 20, 40)
-    levels: tuple[float, ...] = (0.008, 0.005, 0.004)
+    levels: tuple[float, ...] = (0.008, 0.003, 0.002)
     interval: float = 0.96
     confidence: float = 0.95
 

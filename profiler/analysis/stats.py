@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 EXACT_LIMIT = 400
 """Up to so many pairs the signed-rank distribution is counted, above it is taken as normal."""
 
-APART = 6.0
+APART = 8.0
 """A pair further than so many median absolute deviations from the median stands apart."""
 
 APART_SHARE = 0.2

@@ -39,7 +39,7 @@ def test_it_halves_the_level_of_looks_beyond_the_ladder() -> None:
     settings = extended(extended(Settings(), 10), 9)
     assert settings.rungs == (10, 20, 40, 50, 60)
     levels = [settings.level_at(at) for at in range(5)]
-    assert levels == pytest.approx([0.008, 0.005, 0.004, 0.002, 0.001])
+    assert levels == pytest.approx([0.008, 0.003, 0.002, 0.001, 0.0005])
 
 
 @pytest.mark.parametrize(

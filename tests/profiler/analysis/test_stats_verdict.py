@@ -119,7 +119,7 @@ def test_it_reports_progress_without_a_verdict() -> None:
 def test_it_goes_on_later_at_a_stricter_level() -> None:
     longer = extended(Settings(), 10)
     found = decide(measured(1.0, 50, noise=0.09), TIME, longer)
-    assert found.level == pytest.approx(0.002)
+    assert found.level == pytest.approx(0.001)
     assert found.counts.used + found.counts.apart == 50
 
 
