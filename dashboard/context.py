@@ -20,11 +20,11 @@ class Link:
     current: str
 
 
-_TOP = (
-    ("Overview", "overview", "overview", "g o"),
-    ("Runs", "run-list", "run-", "g r"),
-    ("Traces", "trace-list", "trace-", "g t"),
-    ("Status", "status", "status", "g s"),
+_TOP: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
+    ("Overview", "overview", ("overview",), "g o"),
+    ("Runs", "run-list", ("run-", "template-", "group-"), "g r"),
+    ("Traces", "trace-list", ("trace-",), "g t"),
+    ("Status", "status", ("status", "platform-"), "g s"),
 )
 """Title, view name, what the view names below it start with, keys."""
 
@@ -43,7 +43,7 @@ def _links(name: str) -> tuple[Link, ...]:
     )
 
 
-def _current(name: str, view: str, below: str) -> str:
+def _current(name: str, view: str, below: tuple[str, ...]) -> str:
     if name == view:
         return "page"
     return "true" if name.startswith(below) else ""

@@ -20,6 +20,7 @@ from dashboard.models import (
     Artifact,
     Attempt,
     FailureKind,
+    GroupKind,
     Heartbeat,
     MetricValue,
     Model,
@@ -28,6 +29,7 @@ from dashboard.models import (
     Result,
     Role,
     Run,
+    RunGroup,
     RunState,
     Trace,
     TraceSet,
@@ -141,6 +143,16 @@ def _of_state(state: str, now: datetime) -> dict[str, Any]:
     told = {"failure_kind": _KINDS[state], "failure_message": f"It ended as {state}"}
     unclaimed = state == RunState.EXPIRED
     return {**({} if unclaimed else claimed), **told, "ended_at": now}
+
+
+def make_group(platform: Platform | None = None, **fields: Any) -> RunGroup:
+    """An A/A group without runs."""
+    values = {
+        "kind": GroupKind.NOISE,
+        "platform": platform or make_platform(),
+        "created_at": timezone.now(),
+    }
+    return RunGroup.objects.create(**(values | fields))
 
 
 def make_attempt(run: Run, number: int = 1, **fields: Any) -> Attempt:

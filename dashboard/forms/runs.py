@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from django import forms
 from django.conf import settings
 
-from dashboard.models import Model, Platform, RunState
+from dashboard.models import Model, Platform, RunState, Template
 from dashboard.queries.runs import GROUPS, SORTS, RunFilter
 from dashboard.services import catalog
 from profiler import spec as specs
@@ -34,6 +34,12 @@ def same(names: Iterable[str]) -> list[tuple[str, str]]:
     return [(name, name) for name in names]
 
 
+def platform_choices() -> list[tuple[str, str]]:
+    """That of this installation can be asked for before its first worker was up."""
+    slugs = Platform.objects.values_list("slug", flat=True)
+    return same(sorted({settings.PLATFORM, *slugs}))
+
+
 def signed(names: Iterable[str]) -> list[tuple[str, str]]:
     """Both directions of every sortable column."""
     return same(f"{sign}{name}" for name in names for sign in ("", "-"))
@@ -47,6 +53,10 @@ class RunFilterForm(forms.Form):
     scenario = forms.ChoiceField(required=False)
     state = forms.ChoiceField(required=False)
     platform = forms.ChoiceField(required=False)
+    template = forms.ChoiceField(required=False)
+    group = forms.IntegerField(
+        required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput
+    )
     sort = forms.ChoiceField(required=False)
     page = forms.IntegerField(required=False, min_value=1, max_value=_PAGE_LIMIT)
 
@@ -58,6 +68,8 @@ class RunFilterForm(forms.Form):
         states = [(str(state.value), str(state.label)) for state in RunState]
         choose(self, "model", same(models), "Any model")
         choose(self, "platform", same(platforms), "Any platform")
+        templates = Template.objects.order_by("name").values_list("name", flat=True)
+        choose(self, "template", same(templates), "Any template")
         choose(self, "scenario", same(SCENARIOS), "Any scenario")
         choose(self, "state", [*groups, *states], "Any state")
         choose(self, "sort", signed(SORTS), "")
@@ -72,6 +84,8 @@ class RunFilterForm(forms.Form):
             scenario=data["scenario"],
             state=data["state"],
             platform=data["platform"],
+            template=data["template"],
+            group=data["group"],
             text=data["q"].strip(),
             sort=data["sort"] or "-run",
             page=data["page"] or 1,
@@ -119,7 +133,9 @@ def new_nonce() -> str:
     return secrets.token_urlsafe(18)
 
 
-def _number(name: str, initial: int, label: str, *, required: bool = True) -> forms.IntegerField:
+def whole_number(
+    name: str, initial: int, label: str, *, required: bool = True
+) -> forms.IntegerField:
     """A whole number within the limits of the specification; its messages name the limits."""
     low, high = specs.LIMITS[name]
     wrong = f"Enter a whole number from {low:,} to {high:,}."
@@ -157,12 +173,12 @@ class NewRunForm(forms.Form):
         choices=same(DTYPES),
         error_messages={"invalid_choice": f"Choose one of {', '.join(DTYPES)}."},
     )
-    batch = _number("batch", 1, "Batch")
-    prompt_tokens = _number("prompt_tokens", 128, "Prompt tokens")
-    output_tokens = _number("output_tokens", 32, "Output tokens", required=False)
-    iterations = _number("iterations", 10, "Timed iterations")
-    warmup = _number("warmup", 3, "Warm-up iterations")
-    profiled_steps = _number("profiled_steps", 3, "Profiled steps")
+    batch = whole_number("batch", 1, "Batch")
+    prompt_tokens = whole_number("prompt_tokens", 128, "Prompt tokens")
+    output_tokens = whole_number("output_tokens", 32, "Output tokens", required=False)
+    iterations = whole_number("iterations", 10, "Timed iterations")
+    warmup = whole_number("warmup", 3, "Warm-up iterations")
+    profiled_steps = whole_number("profiled_steps", 3, "Profiled steps")
     nonce = forms.RegexField(r"^[A-Za-z0-9_-]{16,64}$", initial=new_nonce, widget=forms.HiddenInput)
 
     def __init__(self, data: object = None, *, initial: dict[str, object] | None = None) -> None:
@@ -170,12 +186,10 @@ class NewRunForm(forms.Form):
         model = self.fields["model"]
         assert isinstance(model, forms.ChoiceField)
         model.choices = [(entry.name, entry.title) for entry in BUILTIN.values()]
-        # The platform of this installation can be asked for before its first worker was up.
         platform = self.fields["platform"]
         assert isinstance(platform, forms.ChoiceField)
         self._devices = catalog.DEVICES | dict(Platform.objects.values_list("slug", "device"))
-        slugs = Platform.objects.values_list("slug", flat=True)
-        platform.choices = same(sorted({settings.PLATFORM, *slugs}))
+        platform.choices = platform_choices()
 
     def clean(self) -> dict[str, object]:
         """Sizes that only fail together are reported at the field that can change it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from dashboard.models import FailureKind, RunState, TraceState
@@ -41,6 +42,12 @@ WORDS: dict[str, str] = {
     "different environments are not compared without saying so.",
     "run": "One execution of a workload on a platform. Terminal states never change; running "
     "again makes a new run.",
+    "template": "A named matrix of workloads that are queued together. Saving a change makes a new "
+    "version; earlier ones stay as they were.",
+    "group": "The runs of one request: of a template in random order, or of an A/A control.",
+    "A/A control": "Equal launches of one workload in fresh processes, whose differences are noise.",
+    "noise floor": "The median relative difference of two equal launches on a platform. Smaller "
+    "changes mean nothing there.",
     "attempt": "One claim of a run by a worker. A run whose worker was lost gets up to three.",
     "sample": "One measured value. A metric is the median of its samples unless its method says "
     "otherwise.",
@@ -139,7 +146,7 @@ def sections() -> tuple[Section, ...]:
 
 def _words() -> tuple[Entry, ...]:
     return tuple(
-        Entry(anchor=f"word-{term.replace(',', '').replace(' ', '-')}", term=term, meaning=meaning)
+        Entry(anchor=f"word-{re.sub('[^\\w-]', '', term.replace(' ', '-'))}", term=term, meaning=meaning)
         for term, meaning in WORDS.items()
     )
 

@@ -55,7 +55,7 @@ def run_status(run: Run) -> RunStatus:
     return RunStatus(
         run=run,
         position=_position(run) if waiting else None,
-        workers_up=_workers_up(run) if waiting else 0,
+        workers_up=workers_up(run.platform.slug) if waiting else 0,
         elapsed_ns=elapsed,
         heartbeat_age_ns=(now - heard).total_seconds() * 1e9 if heard else None,
         usual_ns=_usual_ns(run) if active else None,
@@ -74,11 +74,10 @@ def _position(run: Run) -> int:
     return ahead.count() + 1
 
 
-def _workers_up(run: Run) -> int:
+def workers_up(platform: str) -> int:
+    """Workers of the platform of that name that were heard of lately."""
     since = timezone.now() - ALIVE
-    return Heartbeat.objects.filter(
-        kind="worker", platform=run.platform.slug, at__gte=since
-    ).count()
+    return Heartbeat.objects.filter(kind="worker", platform=platform, at__gte=since).count()
 
 
 def _usual_ns(run: Run) -> float | None:

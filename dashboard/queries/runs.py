@@ -41,13 +41,16 @@ class RunFilter:
     scenario: str = ""
     state: str = ""
     platform: str = ""
+    template: str = ""
+    group: int | None = None
     text: str = ""
     sort: str = "-run"
     page: int = 1
 
     @property
     def narrows(self) -> bool:
-        return any((self.model, self.scenario, self.state, self.platform, self.text))
+        words = (self.model, self.scenario, self.state, self.platform, self.template, self.text)
+        return any(words) or self.group is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +135,10 @@ def _found(wanted: RunFilter) -> QuerySet[Run]:
         runs = runs.filter(workload__scenario=wanted.scenario)
     if wanted.platform:
         runs = runs.filter(platform__slug=wanted.platform)
+    if wanted.template:
+        runs = runs.filter(group__version__template__name=wanted.template)
+    if wanted.group is not None:
+        runs = runs.filter(group_id=wanted.group)
     if wanted.state:
         runs = runs.filter(state__in=GROUPS.get(wanted.state, (wanted.state,)))
     return runs.filter(_text(wanted.text)) if wanted.text else runs

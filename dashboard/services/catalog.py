@@ -24,6 +24,12 @@ def ensure_platform(slug: str = "") -> Platform:
     return row
 
 
+def device_of(slug: str) -> str:
+    """The device runs on that platform use, also before its first worker was up."""
+    found = Platform.objects.filter(slug=slug).values_list("device", flat=True).first()
+    return found or DEVICES.get(slug, slug)
+
+
 def model_row(spec: RunSpec) -> Model:
     """The row of the model of `spec`, made on first use; raises `SpecError` when unknown.
 

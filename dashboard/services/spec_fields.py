@@ -55,6 +55,21 @@ _WORDS: dict[str, tuple[str, str]] = {
 }
 
 
+_SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Model", ("model", "config", "checkpoint", "factory", "layers", "routing")),
+    ("Workload", ("scenario", "batch", "prompt_tokens", "output_tokens", "dtype")),
+    ("Graph", ("attention", "compile", "compile_fallback")),
+    ("Ranks", ("ranks", "parallel")),
+    (
+        "Measuring",
+        ("iterations", "warmup", "warmup_max", "profiled_steps", "profile", "seed", "threads"),
+    ),
+    ("Peaks of the device", ("peak_flops", "peak_bandwidth")),
+)
+REST = "More"
+"""The section of fields that no other one names: those the profiler gained since."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecField:
     """One field: what it may hold and how it is called. `optional` may be left empty."""
@@ -119,6 +134,15 @@ def spec_fields() -> Mapping[str, SpecField]:
         if field.name not in NOT_ASKED
     ]
     return MappingProxyType({field.name: field for field in found})
+
+
+def sections() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The names of all fields by section, unknown ones in the last."""
+    known = spec_fields()
+    placed = {name for _, names in _SECTIONS for name in names}
+    rest = tuple(name for name in known if name not in placed)
+    found = [(title, tuple(n for n in names if n in known)) for title, names in _SECTIONS]
+    return (*found, (REST, rest)) if rest else tuple(found)
 
 
 def _field(field: dataclasses.Field[object], hint: object) -> SpecField:

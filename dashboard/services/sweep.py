@@ -18,7 +18,7 @@ from dashboard.models import (
     Trace,
     TraceState,
 )
-from dashboard.services import events, lifecycle, traces
+from dashboard.services import events, groups, lifecycle, traces
 from dashboard.services.clock import db_now
 from dashboard.services.contract import Outcome, SupersededError, SweepReport
 
@@ -139,6 +139,7 @@ def end_run(run: Run, state: RunState, kind: FailureKind, message: str) -> bool:
         return False
     events.close_attempt(run.pk, run.fence, now, f"ended by the server: {state}")
     events.record(run, state, now, message)
+    groups.settle(run, now)
     return True
 
 

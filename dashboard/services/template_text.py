@@ -16,6 +16,9 @@ from profiler.errors import SpecError, printable
 
 SIZE_LIMIT = 64 << 10
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+RESERVED = ("new",)
+"""Words of the addresses of templates."""
+
 TITLE_CHARS = 120
 ABOUT_CHARS = 500
 _KEYS = ("name", "version", "title", "about", "fields", "axes")
@@ -58,10 +61,9 @@ def _check_head(tree: Mapping[str, object]) -> None:
         allowed = f"allowed: {', '.join(_KEYS)}; fields of a run stand under [fields] or [axes]"
         raise SpecError(f"{unknown[0]} is no part of a template", allowed)
     name = tree.get("name")
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise SpecError(
-            f"name is {_shown(name)}", "allowed: 1 to 40 small letters, digits and hyphens"
-        )
+    if not isinstance(name, str) or not NAME.fullmatch(name) or name in RESERVED:
+        allowed = "1 to 40 small letters, digits and hyphens, but not new"
+        raise SpecError(f"name is {_shown(name)}", f"allowed: {allowed}")
     version = tree.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise SpecError(f"version is {_shown(version)}", "allowed: a whole number from 1")

@@ -14,7 +14,8 @@ from dashboard.services.runs import NewGroup, create_runs
 from profiler.bench import templates as matrices
 from profiler.bench.templates import Template as Matrix
 from profiler.bench.templates import Value
-from profiler.errors import UserError
+from profiler.errors import SpecError, UserError
+from profiler.spec import SOURCES
 from profiler.types import RunSpec
 
 SEED_BITS = 32
@@ -50,14 +51,20 @@ def newest_version(name: str) -> TemplateVersion | None:
     return versions.select_related("template").order_by("-number").first()
 
 
-def save_template(text: str, user: User, *, base: int | None = None) -> TemplateVersion:
+def save_template(
+    text: str, user: User, *, base: int | None = None, name: str = ""
+) -> TemplateVersion:
     """Store `text` as the next version of the template it names, made if there is none.
 
-    `base` is the version the change started from. Raises `SpecError` for a
-    text that cannot work, `StaleTemplateError` when `base` is not the newest
-    any more, `UnchangedTemplateError` when it changes nothing.
+    `base` is the version the change started from, `name` the template it is of.
+    Raises `SpecError` for a text that cannot work, `StaleTemplateError` when
+    `base` is not the newest any more, `UnchangedTemplateError` when it changes
+    nothing.
     """
     matrix = template_text.read(text)
+    if name and matrix.name != name:
+        hint = f"allowed: {name}; another name makes another template, by New or import"
+        raise SpecError(f"name is {matrix.name!r}", hint)
     with transaction.atomic():
         Template.objects.select_for_update().filter(name=matrix.name).first()
         newest = newest_version(matrix.name)
@@ -81,10 +88,19 @@ def matrix_of(version: TemplateVersion) -> Matrix:
     return template_text.stored(version.text)
 
 
+def models_of(matrix: Matrix) -> tuple[str, ...]:
+    """The built-in models of a template, which others may replace; none where it brings its own."""
+    given = {**matrix.fields, **matrix.axes}
+    if given.keys() & set(SOURCES):
+        return ()
+    found = given.get("model", [])
+    return tuple(map(str, found)) if isinstance(found, list) else (str(found),)
+
+
 def runs_of(
-    version: TemplateVersion, *, models: Sequence[str], platform: Platform
+    version: TemplateVersion, *, models: Sequence[str] = (), device: str = "cpu"
 ) -> tuple[RunSpec, ...]:
-    """What `version` expands to for `platform`, in the order of its axes.
+    """What `version` expands to on `device`, in the order of its axes.
 
     `models` take the place of the template's own; none keep them. Raises
     `SpecError` when a run cannot work.
@@ -95,7 +111,7 @@ def runs_of(
         axes: dict[str, list[Value]] = {**matrix.axes, "model": list(models)}
         matrix = dataclasses.replace(matrix, fields=others, axes=axes)
     specs = matrices.expand(matrix)
-    return tuple(dataclasses.replace(spec, device=platform.device) for spec in specs)
+    return tuple(dataclasses.replace(spec, device=device) for spec in specs)
 
 
 def queue_template(

@@ -18,6 +18,7 @@ from dashboard.models import Repository, Role, Run, RunArtifact, RunState, Trace
 from dashboard.services.accounts import new_sign_in_link
 from dashboard.urls import urlpatterns
 from tests.factories import (
+    make_group,
     make_ready_trace,
     make_result,
     make_run,
@@ -52,6 +53,9 @@ PAGE = Rule()
 RUN = Rule(path={"run_id": "run"})
 TRACE = Rule(path={"trace_id": "trace"})
 SET = Rule(path={"set_id": "set"})
+TEMPLATE = Rule(path={"name": "template"})
+GROUP = Rule(path={"group_id": "group"})
+PLATFORM = Rule(path={"slug": "platform"})
 REPOSITORY = Rule(path={"repository_id": "repository"})
 
 RULES: dict[str, Rule] = {
@@ -68,6 +72,17 @@ RULES: dict[str, Rule] = {
     "run-ranks-csv": RUN,
     "run-cancel": Rule(post=302, roles=OPERATORS, path={"run_id": "queued"}),
     "run-again": Rule(get=None, post=302, roles=OPERATORS, path={"run_id": "run"}),
+    "template-list": PAGE,
+    "template-new": Rule(post=422, roles=OPERATORS),
+    "template-detail": TEMPLATE,
+    "template-file": TEMPLATE,
+    "template-edit": Rule(post=422, roles=OPERATORS, path={"name": "template"}),
+    "template-run": Rule(post=422, roles=OPERATORS, path={"name": "template"}),
+    "group-detail": GROUP,
+    "group-status": GROUP,
+    "platform-list": PAGE,
+    "platform-detail": PLATFORM,
+    "platform-noise": Rule(post=422, roles=OPERATORS, path={"slug": "platform"}),
     "trace-list": PAGE,
     "trace-upload": Rule(post=422, roles=OPERATORS),
     "trace-set": SET,
@@ -128,6 +143,9 @@ class Scene:
             "trace": str(self.trace.pk),
             "file": "log.txt",
             "set": str(self.set.pk),
+            "template": "quick",
+            "group": str(self.run.group_id),
+            "platform": self.run.platform.slug,
             "repository": str(self.repository.pk),
             "panel": "kernels",
             "token": new_sign_in_link(self.person),
@@ -142,7 +160,7 @@ def scene_for(db: None) -> Iterator[Callable[[str], Scene]]:
 
     def build(role: str) -> Scene:
         user = None if role == "anonymous" else make_user(role, role=role)
-        run = make_run(RunState.SUCCEEDED, created_by=user)
+        run = make_run(RunState.SUCCEEDED, created_by=user, group=make_group())
         make_result(run)
         log = store_artifact(b"a line\n")
         RunArtifact.objects.create(run=run, attempt=1, name="log.txt", artifact=log)
@@ -216,7 +234,7 @@ def test_it_asks_for_a_sign_in_and_comes_back(name: str, scene_for: Callable[[st
     assert response.headers["Location"] == f"/sign-in/?next={address}"
 
 
-NUMBERS = {"run_id", "trace_id", "set_id", "repository_id", "user_id"}
+NUMBERS = {"run_id", "trace_id", "set_id", "group_id", "repository_id", "user_id"}
 NUMBERED = [name for name, rule in RULES.items() if NUMBERS & set(rule.path)]
 
 

@@ -39,7 +39,7 @@ def saved(text: str = TEXT, *, base: int | None = None) -> TemplateVersion:
 
 
 def queue(version: TemplateVersion, seed: int = 7, key: str = "k") -> list[Run]:
-    specs = templates.runs_of(version, models=[], platform=scene.platform())
+    specs = templates.runs_of(version)
     return templates.queue_template(
         version, specs, platform=scene.platform(), user=scene.user(), seed=seed, key=key
     )
@@ -153,10 +153,15 @@ def test_it_writes_hostile_and_nested_values_back() -> None:
 
 
 def test_it_puts_other_models_and_the_device_of_the_platform_in() -> None:
-    specs = templates.runs_of(saved(), models=["qwen3-moe-tiny"], platform=scene.platform())
+    specs = templates.runs_of(saved(), models=["qwen3-moe-tiny"], device="cuda:0")
     assert {spec.model for spec in specs} == {"qwen3-moe-tiny"}
     assert [spec.batch for spec in specs] == [1, 2]
-    assert {spec.device for spec in specs} == {"cpu"}
+    assert {spec.device for spec in specs} == {"cuda:0"}
+
+
+def test_it_refuses_another_name_in_an_edit() -> None:
+    with pytest.raises(SpecError, match="name is 'mine'"):
+        templates.save_template(TEXT, scene.user(), base=1, name="quick")
 
 
 def test_it_queues_one_group_in_random_order_once() -> None:
@@ -165,7 +170,7 @@ def test_it_queues_one_group_in_random_order_once() -> None:
     assert [run.pk for run in queue(version)] == [run.pk for run in made]
     group = RunGroup.objects.get()
     assert (group.version, group.seed, group.runs.count()) == (version, 7, 4)
-    plain = templates.runs_of(version, models=[], platform=scene.platform())
+    plain = templates.runs_of(version)
     order = [(run.spec["model"], run.spec["batch"]) for run in made]
     assert sorted(order) == sorted((spec.model, spec.batch) for spec in plain)
     assert order != [(spec.model, spec.batch) for spec in plain]
