@@ -45,7 +45,8 @@ WORDS: dict[str, str] = {
     "template": "A named matrix of workloads that are queued together. Saving a change makes a new "
     "version; earlier ones stay as they were.",
     "group": "The runs of one request: of a template in random order, or of an A/A control.",
-    "A/A control": "Equal launches of one workload in fresh processes, whose differences are noise.",
+    "A/A control": "Equal launches of one workload in fresh processes: their differences are "
+    "noise.",
     "noise floor": "The median relative difference of two equal launches on a platform. Smaller "
     "changes mean nothing there.",
     "attempt": "One claim of a run by a worker. A run whose worker was lost gets up to three.",
@@ -144,9 +145,15 @@ def sections() -> tuple[Section, ...]:
     )
 
 
+def _word_anchor(term: str) -> str:
+    """`word-aa-control` for `A/A control`."""
+    plain = re.sub(r"[^\w-]", "", term.replace(" ", "-"))
+    return f"word-{plain}"
+
+
 def _words() -> tuple[Entry, ...]:
     return tuple(
-        Entry(anchor=f"word-{re.sub('[^\\w-]', '', term.replace(' ', '-'))}", term=term, meaning=meaning)
+        Entry(anchor=_word_anchor(term), term=term, meaning=meaning)
         for term, meaning in WORDS.items()
     )
 
