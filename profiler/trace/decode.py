@@ -18,7 +18,7 @@ from profiler.trace.codes import distinct
 from profiler.trace.intern import Strings, Tracks
 from profiler.trace.salvage import Decoded, decode_block
 from profiler.trace.schema import (
-    ANY_ARGUMENTS,
+    BY_NAME,
     COLUMNS,
     GROUPS,
     LABEL,
@@ -156,9 +156,12 @@ class Decoder:
         for code, number in self._groups.items():
             table[code] = number
         groups = table[category]
-        for text in ANY_ARGUMENTS:
-            if text in self._strings:
-                groups[name == self._strings[text]] = 1
+        named = {self._strings[text]: n for text, n in BY_NAME.items() if text in self._strings}
+        if named:
+            # One look-up per event, however many names there are.
+            other = np.zeros(max(int(name.max(initial=0)), *named) + 2, np.int32)
+            other[list(named)] = list(named.values())
+            groups = np.where(other[name] > 0, other[name], groups)
         return groups
 
     def _flows(self, starts: list[FlowStart], ends: list[FlowEnd]) -> Flows:

@@ -20,7 +20,7 @@ Scalar = int | float | str | None
 NO_ARGUMENTS = msgspec.Raw(b"{}")
 NO_VALUE = msgspec.Raw(b"")
 
-RAW_COLUMNS = ("shapes", "dtypes")
+RAW_COLUMNS = ("shapes", "dtypes", "concrete")
 """Arguments kept as JSON text: lists that only need comparing and showing."""
 
 TEXT_COLUMNS = (
@@ -161,16 +161,18 @@ def _field(column: str) -> tuple[type, object]:
 
 
 _IDS = ("correlation", "external_id")
-ALL = _group("AllArguments", COLUMNS)
+ALL = _group("AllArguments", tuple(c for c in COLUMNS if c != "concrete"))
 MEMORY = _group("MemoryArguments", _MEMORY)
 LABEL = _group("LabelArguments", ("label",))
-_HOST_ONLY = ("sequence", "forward_thread", *RAW_COLUMNS)
-_DEVICE = _group("DeviceArguments", tuple(c for c in COLUMNS if c not in _HOST_ONLY))
+_HOST_ONLY = ("sequence", "forward_thread", "shapes", "dtypes")
+_NOT_DEVICE = (*_HOST_ONLY, "concrete")
+_DEVICE = _group("DeviceArguments", tuple(c for c in COLUMNS if c not in _NOT_DEVICE))
 _HOST = _group("HostArguments", ("external_id", *_HOST_ONLY))
+_SCALARS = _group("ScalarArguments", ("external_id", *_HOST_ONLY, "concrete"))
 _CALL = _group("CallArguments", _IDS)
 _MARK = _group("MarkArguments", ("external_id",))
 
-GROUPS: tuple[Group | None, ...] = (None, ALL, _HOST, _CALL, _MARK, _DEVICE)
+GROUPS: tuple[Group | None, ...] = (None, ALL, _HOST, _CALL, _MARK, _DEVICE, _SCALARS)
 """Groups by number; 0 has no arguments worth reading, 1 may have any."""
 
 _BY_KIND: dict[Kind, int] = {
@@ -188,6 +190,9 @@ _BY_KIND: dict[Kind, int] = {
 
 ANY_ARGUMENTS = frozenset(("record_param_comms",))
 """Host operators that carry the arguments of device work (collectives)."""
+
+BY_NAME: dict[str, int] = {**dict.fromkeys(rules().scalars, 6), **dict.fromkeys(ANY_ARGUMENTS, 1)}
+"""Group of the events of these names, whatever their category."""
 
 
 def group_of_category(category: str) -> int:

@@ -32,6 +32,7 @@ class Rules:
     kinds: dict[str, Kind]
     processes: dict[str, Kind]
     arguments: dict[str, tuple[str, ...]]
+    scalars: frozenset[str]
     names: dict[str, re.Pattern[str]]
     vendors: tuple[Vendor, ...]
     operators: dict[str, str]
@@ -85,6 +86,7 @@ def rules() -> Rules:
         kinds=_by_kind(data["kinds"]),
         processes=_by_kind(data["processes"]),
         arguments={column: tuple(names) for column, names in data["arguments"].items()},
+        scalars=frozenset(data["scalars"]["operators"]),
         names={name: re.compile(pattern) for name, pattern in data["names"].items()},
         vendors=tuple(_vendor(block) for block in data["vendor"]),
         operators=dict(data["operators"]),

@@ -90,15 +90,16 @@ def inner_flash(call: OperatorCall) -> Cost | None:
     return _cost(q, k, v, pairs, fused=True)
 
 
-def backward(call: OperatorCall) -> Cost | None:
+def backward(call: OperatorCall, causal_at: int) -> Cost | None:
     """Gradient of the output, then q, k, v, out: five products, 2.5 times the forward FLOPs.
 
     Reads q, k, v, the output and its gradient, writes the gradients of q, k and v.
     """
     q, k, v = (call.tensor(place) for place in (1, 2, 3))
-    if q is None or k is None or v is None or len(q.shape) != 4:
+    if q is None or k is None or v is None or len(q.shape) != 4 or len(k.shape) != 4:
         return None
-    forward = _cost(q, k, v, attended_pairs(q.shape[2], k.shape[2], causal=False), fused=True)
+    pairs = attended_pairs(q.shape[2], k.shape[2], causal=_is_causal(call, causal_at))
+    forward = _cost(q, k, v, pairs, fused=True)
     if forward is None:
         return None
     out = q.shape[0] * q.shape[1] * q.shape[2] * v.shape[3] * q.width_bytes

@@ -120,6 +120,32 @@ def dtype_name(spelling: str) -> str | None:
     return bare if bare in WIDTHS else _SPELLINGS.get(bare)
 
 
+_SCALAR_TYPES = {
+    "0": "int8",
+    "1": "int8",
+    "2": "int16",
+    "3": "int32",
+    "4": "int64",
+    "5": "float16",
+    "6": "float32",
+    "7": "float64",
+    "9": "complex64",
+    "10": "complex128",
+    "11": "bool",
+    "15": "bfloat16",
+    "23": "float8",
+    "24": "float8",
+    "25": "float8",
+    "26": "float8",
+}
+"""Numbers of `c10::ScalarType`, as scalar arguments record a type."""
+
+
+def scalar_type(text: str | None) -> str | None:
+    """The type behind a recorded `dtype` argument, None where it is absent or unknown."""
+    return _SCALAR_TYPES.get(text or "")
+
+
 def parse_call(name: str, shapes: str, dtypes: str, scalars: str = "") -> OperatorCall:
     """A call from the JSON texts of its `Input Dims`, `Input type` and `Concrete Inputs`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from profiler.analysis.roofline.calls import OperatorCall, Tensor
+from profiler.analysis.roofline.calls import OperatorCall, Tensor, scalar_type
 from profiler.analysis.roofline.cost import Cost, Unit
 
 
@@ -130,9 +130,18 @@ def copy(call: OperatorCall) -> Cost | None:
 
 
 def duplicate(call: OperatorCall) -> Cost | None:
-    """clone, contiguous and casts whose target type is not recorded: 2wN."""
+    """clone and contiguous: 2wN."""
     x = call.tensor(0)
     return None if x is None else _moved(2 * x.size_bytes, x.dtype)
+
+
+def cast(call: OperatorCall) -> Cost | None:
+    """_to_copy(x, dtype, ...): w_in N + w_out N; the type kept where no other is recorded."""
+    x = call.tensor(0)
+    if x is None:
+        return None
+    out = Tensor(x.shape, scalar_type(call.scalar(1)) or x.dtype)
+    return _moved(x.size_bytes + out.size_bytes, out.dtype)
 
 
 def cat(call: OperatorCall) -> Cost | None:

@@ -39,11 +39,17 @@ _MATRIX: dict[str, Formula] = {
     "aten::_scaled_dot_product_cudnn_attention": attention.efficient,
     "aten::_scaled_dot_product_fused_attention_overrideable": attention.overrideable,
     "aten::_flash_attention_forward": attention.inner_flash,
-    "aten::_scaled_dot_product_flash_attention_backward": attention.backward,
-    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": attention.backward,
-    "aten::_scaled_dot_product_efficient_attention_backward": attention.backward,
-    "aten::_scaled_dot_product_cudnn_attention_backward": attention.backward,
-    "aten::_scaled_dot_product_fused_attention_overrideable_backward": attention.backward,
+    "aten::_scaled_dot_product_flash_attention_backward": partial(attention.backward, causal_at=11),
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward": partial(
+        attention.backward, causal_at=7
+    ),
+    "aten::_scaled_dot_product_efficient_attention_backward": partial(
+        attention.backward, causal_at=11
+    ),
+    "aten::_scaled_dot_product_cudnn_attention_backward": partial(attention.backward, causal_at=14),
+    "aten::_scaled_dot_product_fused_attention_overrideable_backward": partial(
+        attention.backward, causal_at=13
+    ),
     "_flashmla_C::fwd_kvcache_mla": attention.latent_decode,
     "sgl_kernel::cutlass_mla_decode": attention.latent_decode,
     "aten::convolution": partial(convolution.convolution, at=convolution.CONV),
@@ -113,7 +119,7 @@ _TRAFFIC: dict[str, Formula] = {
     "aten::copy_": elements.copy,
     "aten::clone": elements.duplicate,
     "aten::contiguous": elements.duplicate,
-    "aten::_to_copy": elements.duplicate,
+    "aten::_to_copy": elements.cast,
     "aten::repeat": elements.duplicate,
     "aten::cat": elements.cat,
     "aten::stack": elements.cat,

@@ -66,6 +66,9 @@ RUNS: dict[str, Run] = {
     "grouped conv2d": lambda: functional.conv2d(A(2, 4, 9, 9), A(8, 2, 3, 3), groups=2),
     "dilated conv1d": lambda: functional.conv1d(A(2, 3, 30), A(5, 3, 3), dilation=2),
     "conv3d": lambda: functional.conv3d(A(1, 2, 6, 6, 6), A(3, 2, 2, 2, 2)),
+    "transposed conv2d": lambda: functional.conv_transpose2d(
+        A(2, 4, 5, 7), A(4, 3, 3, 3), stride=2, padding=1, output_padding=1, groups=2
+    ),
     "unfused attention": lambda: torch.softmax(A(2, 4, 6, 8) @ A(2, 4, 8, 6), -1) @ A(2, 4, 6, 8),
 }
 
@@ -157,6 +160,26 @@ def test_it_counts_five_products_in_the_backward_pass() -> None:
     shapes = [[1, 2, 8, 4]] * 4
     forward = cost(FLASH, shapes[:3], [BF16] * 3).flops
     assert cost(f"{FLASH}_backward", shapes, [BF16] * 4).flops == forward * 5 // 2
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("flash_attention", 11), ("flash_attention_for_cpu", 7), ("efficient_attention", 11)],
+)
+def test_it_halves_the_backward_pass_of_causal_attention(name: str, place: int) -> None:
+    shapes = [[1, 2, 8, 4]] * 4
+    backward = f"aten::_scaled_dot_product_{name}_backward"
+    arguments = getattr(torch.ops.aten, backward.removeprefix("aten::")).default._schema.arguments
+    assert arguments[place].name == "is_causal"
+    causal = cost(backward, shapes, [BF16] * 4, [*[""] * place, "True"])
+    assert causal.flops * 64 == cost(backward, shapes, [BF16] * 4).flops * 36
+
+
+def test_it_moves_a_cast_at_both_widths() -> None:
+    found = cost("aten::_to_copy", [[4, 8], []], [BF16, "Scalar"], ["", "6", "", "", "", "False"])
+    assert (found.size_bytes, found.dtype) == (32 * (2 + 4), "float32")
+    kept = cost("aten::_to_copy", [[4, 8], []], [BF16, ""], ["", "", "", "cpu"])
+    assert kept.size_bytes == 32 * (2 + 2)
 
 
 def test_it_reads_a_latent_cache_once_for_all_heads() -> None:
