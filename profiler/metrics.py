@@ -85,6 +85,23 @@ METRICS: dict[str, Definition] = _table(
         meaning="Optimiser part of a training step, synchronised at its end.",
     ),
     Definition(
+        name="communication_time",
+        title="Communication time",
+        unit="ns",
+        direction="lower",
+        meaning="Time of a profiled step (training step, prefill or decode step) during which a "
+        "collective of the rank was running, waiting for other ranks included; of the rank with "
+        "most. From the profiled pass, so a share of its step and no speed of its own.",
+    ),
+    Definition(
+        name="exposed_communication_time",
+        title="Exposed communication time",
+        unit="ns",
+        direction="lower",
+        meaning="The part of the communication time during which the rank computed nothing; of "
+        "the rank with most, from the profiled pass.",
+    ),
+    Definition(
         name="training_rate",
         title="Training rate",
         unit="tok/s",

@@ -12,6 +12,7 @@ import profiler
 from profiler import spec as specs
 from profiler.bench import passes
 from profiler.bench.build import build, seed_everything
+from profiler.bench.communication import UNSEEN, talk_metrics, talk_of
 from profiler.bench.configs import plan_model
 from profiler.bench.contamination import Watch, warnings_of
 from profiler.bench.devices import Clock, Device, usable_cpus
@@ -91,19 +92,19 @@ def _measure(loaded: Loaded, stage: Staging, ranks: Ranks) -> Result:
     first_call, routing = passes.correctness(session, loaded.experts)
     unsteady = passes.warm_up(session)
     watch = Watch(session.bench.device)
-    ranks.barrier()
     with watch.over():
-        own_units = passes.timed(session)
+        own_units = passes.timed(session, ranks.barrier)
     units, rank_step_ns = ranks.slowest(own_units)
     timed = session.scenario.metrics(units)
     memory, warnings = passes.memory(session)
     profiled = passes.profiled(session, units, stage.path(ranks.suffix(TRACE)))
+    talk, unseen = _communication(ranks, stage.path(ranks.suffix(TRACE)))
     seen = watch.seen(alone=ranks.count == 1)
     return Result(
         spec=spec,
         spec_hash=specs.spec_hash(spec),
         model=loaded.facts,
-        metrics=(*timed, *map(ranks.highest, (*memory, first_call, loaded.build_time))),
+        metrics=(*timed, *talk, *map(ranks.highest, (*memory, first_call, loaded.build_time))),
         profiled_ratio=profiled.ratio,
         profiled_note=profiled.note,
         warnings=(
@@ -112,6 +113,7 @@ def _measure(loaded: Loaded, stage: Staging, ranks: Ranks) -> Result:
             *unsteady,
             *warnings,
             *profiled.warnings,
+            *unseen,
         ),
         profiler_version=profiler.__version__,
         contamination=seen,
@@ -119,6 +121,14 @@ def _measure(loaded: Loaded, stage: Staging, ranks: Ranks) -> Result:
         routing=routing,
         rank_step_ns=rank_step_ns,
     )
+
+
+def _communication(ranks: Ranks, trace: Path) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
+    """Communication metrics from every rank's trace, and a warning when it shows none."""
+    if ranks.count == 1 or not trace.exists():
+        return (), ()
+    metrics = talk_metrics(ranks.gathered(talk_of(trace)))
+    return metrics, () if metrics else (UNSEEN,)
 
 
 def _load(spec: RunSpec, compiler: Compiler, own: Own) -> Loaded:

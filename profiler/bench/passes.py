@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -104,12 +104,16 @@ def steady(times: Sequence[int]) -> bool:
     return len(last) == STEADY_UNITS and stdev(last) < STEADY_COV * fmean(last)
 
 
-def timed(session: Session) -> list[Stamps]:
-    """The stamps of every timed unit: no profiler, no hooks, no garbage collection."""
+def timed(session: Session, ready: Callable[[], None]) -> list[Stamps]:
+    """The stamps of every timed unit: no profiler, no hooks, no garbage collection.
+
+    `ready` returns when every rank has come here; nothing stands between it and the first unit.
+    """
     units = session.bench.spec.iterations
     session.reporter.step("timed", 0, units)
     stamps = []
     with frozen_garbage():
+        ready()
         for unit in range(1, units + 1):
             stamps.append(session.scenario.run())
             session.reporter.step("timed", unit, units)

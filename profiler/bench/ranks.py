@@ -62,7 +62,7 @@ class Ranks:
         """`metric` with one sample per rank and the highest as its value; every rank calls it."""
         if self.count == 1:
             return metric
-        of_ranks = self._gathered(metric.value)
+        of_ranks = self.gathered(metric.value)
         return summarise(
             metric.name,
             of_ranks,
@@ -75,12 +75,12 @@ class Ranks:
         """The slowest rank's unit of each iteration, and every rank's median duration in ns."""
         if self.count == 1:
             return list(units), ()
-        of_ranks = self._gathered(list(units))
+        of_ranks = self.gathered(list(units))
         medians = tuple(median([unit[-1] - unit[0] for unit in rank]) for rank in of_ranks)
         return slowest_units(of_ranks), medians
 
-    def _gathered(self, own: T) -> list[T]:
-        """What every rank gave, by rank."""
+    def gathered(self, own: T) -> list[T]:
+        """What every rank gave, by rank; every rank calls it."""
         gathered: list[T | None] = [None] * self.count
         dist.all_gather_object(gathered, own)
         return cast("list[T]", gathered)

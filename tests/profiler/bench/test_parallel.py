@@ -63,6 +63,7 @@ def test_it_measures_one_model_in_two_ranks(
     result = msgspec.json.decode((out / "result.json").read_bytes(), type=Result)
     metrics = by_name(result)
     assert len(result.rank_step_ns) == metrics["peak_memory"].n == 2
+    assert metrics["communication_time"].n == 2
     assert {path.name for path in out.glob("trace*")} == {"trace.json.gz", "trace-rank1.json.gz"}
     decode = scenario == "decode"
     rate, share = ("read_rate", "mbu") if decode else ("flop_rate", "mfu")

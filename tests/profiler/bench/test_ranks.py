@@ -48,6 +48,8 @@ def test_it_trains_in_two_ranks(tmp_path: Path, parallel: str) -> None:
     metrics = by_name(result)
     assert len(result.rank_step_ns) == 2
     assert metrics["step_time"].value >= max(result.rank_step_ns)
+    assert metrics["communication_time"].phase == "profiled"
+    assert 0 < metrics["exposed_communication_time"].value <= metrics["communication_time"].value
     per_step = metrics["training_rate"].value * metrics["step_time"].value * 1e-9
     assert per_step == pytest.approx(2 * 2 * 16)
     assert {path.name for path in out.iterdir()} == {
