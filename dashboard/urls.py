@@ -6,6 +6,7 @@ from django.urls import path
 
 from dashboard.views import (
     accounts,
+    flame,
     glossary,
     groups,
     health,
@@ -70,6 +71,9 @@ urlpatterns = [
         trace_panels.trace_panel_csv,
         name="trace-panel-csv",
     ),
+    path("traces/<int:trace_id>/flame/", flame.trace_graph, name="trace-graph"),
+    path("traces/<int:trace_id>/flame.csv", flame.trace_graph_csv, name="trace-graph-csv"),
+    path("traces/<int:trace_id>/flame.json", flame.trace_graph_data, name="trace-graph-data"),
     path("traces/<int:trace_id>/flame.speedscope.json", traces.trace_flame, name="trace-flame"),
     path("traces/<int:trace_id>/report.json", traces.trace_report, name="trace-report"),
     path("traces/<int:trace_id>/raw", traces.trace_raw, name="trace-raw"),

@@ -1,4 +1,4 @@
-// Pages of runs and traces, beside daybreak.js. All of them work without it but the flame graph.
+// Pages of runs and traces, beside daybreak.js. All of them work without it but the profile viewer.
 //   data-follow="id"     a checkbox: while it is off the log lines of that id stand still
 //   data-flame, data-profile   a frame that opens the viewer once its profile is known to be there
 //   data-panel="url"     a table whose links and filter renew it in place, the address kept;
@@ -59,7 +59,7 @@
     if (event.target.name === "scenarios") countRuns();
   });
 
-  // Flame graph: the viewer shows no reason when a file is missing, so look before it does.
+  // Profile viewer: it shows no reason when a file is missing, so look before it does.
   function problem(frame, text) {
     const note = frame.closest("section").querySelector("[data-flame-problem]");
     note.querySelector("p").textContent = text;
@@ -85,9 +85,9 @@
     const { flame, profile } = frame.dataset;
     delete frame.dataset.flame;
     if (!(await there(profile))) {
-      problem(frame, "The flame graph of this trace cannot be loaded. Read the trace again, or look at the operator table.");
+      problem(frame, "The profile of this trace cannot be loaded. Read the trace again, or look at the operator table.");
     } else if (!(await there(flame.split("#")[0]))) {
-      problem(frame, "The flame graph viewer is not installed on this server: an admin can run make assets.");
+      problem(frame, "The profile viewer is not installed on this server: an admin can run make assets.");
     } else {
       tellViewerTheme();
       frame.src = flame;

@@ -39,6 +39,7 @@ from dashboard.models import (
 )
 from dashboard.services import artifacts
 from profiler import spec as specs
+from profiler.analysis.flamegraph import FlameGraph, View
 from profiler.analysis.report import (
     Launches,
     OperatorRow,
@@ -284,6 +285,13 @@ def make_report(**fields: Any) -> Report:
     values |= {key: [] for key in ("timeline", "streams", "kernels", "steps", "idle")}
     values |= {"launches": Launches(linked=0, unlinked=0, by_rule={}, delay_ns=None)}
     return Report(**(values | {"collectives": [], "quality": quality} | fields))
+
+
+def make_graph() -> FlameGraph:
+    """A flame graph with one frame on the host."""
+    lists: dict[str, list[int]] = {"parent": [-1], "name": [0], "category": [1], "calls": [12]}
+    view = View(kind="host", total_ns=2_000_000, self_ns=[2_000_000], folded=[], **lists)
+    return FlameGraph(steps=0, names=["aten::mm"], views=[view])
 
 
 def make_ready_trace(*, run: Run | None = None, report: Report | None = None) -> Trace:

@@ -13,7 +13,7 @@ from dashboard.forms.traces import OperatorFilterForm
 from dashboard.models import Trace, TraceState
 from dashboard.panels.base import KERNELS_MISSING, Panel, no_device_work
 from dashboard.panels.findings import FindingsPanel, findings_panel
-from dashboard.panels.flame import FlamePanel, flame_panel
+from dashboard.panels.flame import FlamePanel, GraphPanel, flame_panel, graph_panel
 from dashboard.panels.operators import OperatorsPanel, operators_panel
 from dashboard.panels.privacy import found_kinds
 from dashboard.panels.registry import ORDER
@@ -48,6 +48,7 @@ class TracePanels:
     row: Trace
     operators: OperatorsPanel | None = None
     flame: FlamePanel | None = None
+    graph: GraphPanel | None = None
     problem: str = ""
     devices: tuple[DeviceBar, ...] = ()
     no_device: str = ""
@@ -108,12 +109,16 @@ def trace_panels(trace: Trace, form: OperatorFilterForm) -> TracePanels:
     try:
         report = read_report(trace.report.sha256)
     except UserError as error:
-        return TracePanels(row=trace, operators=operators, flame=flame, problem=error.line())
+        graph = graph_panel(trace, None)
+        return TracePanels(
+            row=trace, operators=operators, flame=flame, graph=graph, problem=error.line()
+        )
     reasons = {panel.name: panel.why_empty(report) for panel in ORDER}
     return TracePanels(
         row=trace,
         operators=operators,
         flame=flame,
+        graph=graph_panel(trace, report.quality),
         devices=device_bars(report),
         no_device=no_device_work(report),
         top=_top(report),

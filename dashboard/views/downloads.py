@@ -15,7 +15,7 @@ from django.http import (
     HttpResponseBase,
     StreamingHttpResponse,
 )
-from django.utils.cache import patch_vary_headers
+from django.utils.cache import get_conditional_response, patch_vary_headers
 
 from dashboard.models import Artifact
 from dashboard.services import artifacts
@@ -112,6 +112,17 @@ class _Unpacked(gzip.GzipFile):
         self._packed.close()
 
 
+def unchanged(request: HttpRequest, artifact: Artifact) -> HttpResponseBase | None:
+    """304 for whoever holds these very bytes; a file is known by its hash."""
+    response = get_conditional_response(request, etag=etag_of(artifact))
+    return response if response is not None and response.status_code == 304 else None
+
+
+def etag_of(artifact: Artifact) -> str:
+    """The hash as an entity tag. Weak, as the same file goes out packed and unpacked."""
+    return f'W/"{artifact.sha256}"'
+
+
 def gzipped_json(request: HttpRequest, artifact: Artifact) -> HttpResponseBase:
     """A JSON document stored gzipped: passed on as it is to whoever understands gzip."""
     handle = _opened(artifact)
@@ -123,5 +134,6 @@ def gzipped_json(request: HttpRequest, artifact: Artifact) -> HttpResponseBase:
         response["Content-Length"] = str(artifact.size_bytes)
     else:
         response = FileResponse(_Unpacked(handle), content_type="application/json")
+    response["ETag"] = etag_of(artifact)
     patch_vary_headers(response, ["Accept-Encoding"])
     return response

@@ -37,6 +37,7 @@ CATEGORIES = (
     *("compute", "communication", "copy", "fill", "wait"),
     *("device", "cause", "other"),
 )
+_PYTHON_MODULE = "nn.Module: "
 _HOST_CATEGORIES = {
     Kind.MODULE: "module",
     Kind.HOST_OP: "operator",
@@ -236,6 +237,9 @@ class _Stacks:
         kind[frames.node[shown]] = trace.events.kind[frames.nesting.rows[shown]]
         named = {int(kind): category for kind, category in _HOST_CATEGORIES.items()}
         self.category = [named.get(code, "other") for code in kind.tolist()]
+        for node in np.flatnonzero(kind == Kind.PYTHON).tolist():
+            if trace.strings[self.code[node]].startswith(_PYTHON_MODULE):
+                self.category[node] = "module"
         self._placed: dict[tuple[int, int], dict[int, int]] = {}
 
     def text(self, code: int) -> str:

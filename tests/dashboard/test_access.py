@@ -17,8 +17,10 @@ from django.urls import reverse
 from dashboard.models import Repository, Role, Run, RunArtifact, RunState, Trace, TraceSet, User
 from dashboard.services.accounts import new_sign_in_link
 from dashboard.urls import urlpatterns
+from profiler.analysis.flamegraph import pack
 from tests.factories import (
     make_group,
+    make_graph,
     make_ready_trace,
     make_result,
     make_run,
@@ -94,6 +96,9 @@ RULES: dict[str, Rule] = {
     "trace-operators-csv": TRACE,
     "trace-panel": Rule(path={"trace_id": "trace", "name": "panel"}),
     "trace-panel-csv": Rule(path={"trace_id": "trace", "name": "panel"}),
+    "trace-graph": TRACE,
+    "trace-graph-csv": TRACE,
+    "trace-graph-data": TRACE,
     "trace-flame": TRACE,
     "trace-report": TRACE,
     "trace-raw": TRACE,
@@ -166,7 +171,8 @@ def scene_for(db: None) -> Iterator[Callable[[str], Scene]]:
         RunArtifact.objects.create(run=run, attempt=1, name="log.txt", artifact=log)
         queued = make_run(RunState.QUEUED, created_by=user)
         trace = make_ready_trace(run=run)
-        Trace.objects.filter(pk=trace.pk).update(redacted=store_artifact(b"clean"))
+        graph = store_artifact(pack(make_graph()))
+        Trace.objects.filter(pk=trace.pk).update(redacted=store_artifact(b"clean"), graph=graph)
         person = user or make_user()
         whole = make_set(make_ready_trace(), make_ready_trace())
         return Scene(

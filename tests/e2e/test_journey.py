@@ -30,7 +30,7 @@ RECORD_STATES = """() => {
 
 def drawn(page: Page) -> list[str]:
     """The operators that the flame graph viewer lists for the profile it drew."""
-    page.locator("#flame").scroll_into_view_if_needed()
+    page.locator("#profile").scroll_into_view_if_needed()
     viewer = page.frame_locator("iframe.viewer")
     viewer.get_by_text("Sandwich").click(timeout=60_000)
     # Rows out of sight are not in the page: the viewer's own search brings operators up.
@@ -153,7 +153,7 @@ def test_it_shows_hostile_names_as_text(page: Page, tmp_path: Path) -> None:
     expect(page.locator("#operators")).to_be_visible(timeout=RUN_LIMIT_MS)
     for name in HOSTILE[:3]:
         expect(page.get_by_role("rowheader", name=name, exact=True)).to_be_visible()
-    page.locator("#flame").scroll_into_view_if_needed()
+    page.locator("#profile").scroll_into_view_if_needed()
     viewer = page.frame_locator("iframe.viewer")
     viewer.get_by_text("Sandwich").click(timeout=60_000)
     expect(viewer.get_by_role("cell").filter(has_text=HOSTILE[0])).to_be_visible(timeout=60_000)

@@ -24,6 +24,7 @@ PAGES = {
     "run-new": "/runs/new/",
     "traces": "/traces/",
     "trace": "{trace}",
+    "flame": "{trace}flame/",
     "operators": "{trace}operators/",
     "modules": "{trace}panels/modules/",
     "quality": "{trace}panels/quality/",
@@ -165,7 +166,7 @@ def test_it_says_when_the_flame_graph_cannot_be_loaded(
     page = open_context().new_page()
     page.route("**/flame.speedscope.json", lambda route: route.abort("aborted"))
     page.goto(finished)
-    page.locator("#flame").scroll_into_view_if_needed()
+    page.locator("#profile").scroll_into_view_if_needed()
     expect(page.locator("[data-flame-problem]")).to_contain_text("cannot be loaded")
     expect(page.locator("iframe.viewer")).to_be_hidden()
 
@@ -182,3 +183,52 @@ def test_it_works_without_scripts(
     page.get_by_role("link", name="Cancel run").click()
     page.get_by_role("button", name="Cancel the run").click()
     expect(page.locator("#run-status")).to_contain_text(re.compile("cancel", re.IGNORECASE))
+
+
+def test_it_explores_the_flame_graph_by_keyboard_and_keeps_the_address(
+    page: Page, finished: str
+) -> None:
+    page.goto(finished)
+    page.locator("#flame").get_by_role("link", name="With its table").click()
+    stage = page.get_by_role("application", name="Flame graph")
+    expect(page.locator("[data-flamegraph]")).to_have_attribute("data-ready", "")
+    stage.focus()
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    expect(page.locator("[data-flame-detail]")).to_contain_text("of the zoomed frame")
+    assert "zoom=" in page.url
+    page.reload()
+    expect(page.locator("[data-flame-detail]")).to_contain_text("of the zoomed frame")
+    stage.focus()
+    page.keyboard.press("Home")
+    assert "zoom=" not in page.url
+    page.get_by_role("searchbox", name="Find frames").fill("aten::mm")
+    expect(page.locator("[data-flame-share]")).to_contain_text("of all")
+    assert "find=aten%3A%3Amm" in page.url
+    page.locator("[data-flame-stage] rect:not(.dim)").first.click()
+    expect(page.locator("[data-flame-detail]")).to_contain_text("aten::mm")
+
+
+def test_it_draws_at_most_5000_frames_and_counts_the_rest(page: Page, finished: str) -> None:
+    page.goto(finished)
+    drawn = page.evaluate(
+        """() => {
+          const lists = { parent: [], name: [], category: [], self_ns: [], calls: [] };
+          for (let at = 0; at < 9000; at += 1) {
+            for (const key of ["name", "category"]) lists[key].push(0);
+            lists.parent.push(at % 9 ? at - 1 : -1);
+            lists.self_ns.push(9000 - at);
+            lists.calls.push(1);
+          }
+          const folded = [{ at: -1, frames: 5, total_ns: 9 }];
+          const view = { kind: "host", folded, efficiency: [], ...lists };
+          const { model, boxes } = window.daybreak.flame;
+          const m = model({ names: ["f"], steps: 1, views: [view] }, "host");
+          const drawn = boxes(m, m.root, 1000);
+          const folds = drawn.filter((box) => box.fold);
+          const counted = folds.reduce((sum, box) => sum + box.fold.count, 0);
+          return [drawn.length, counted + drawn.length - folds.length - 1];
+        }"""
+    )
+    assert drawn[0] <= 5000
+    assert drawn[1] == 9005

@@ -43,6 +43,18 @@ def test_it_puts_kernels_under_module_and_operator(tmp_path: Path) -> None:
     assert device["aten::to", "Memcpy DtoH"] == 8_000
 
 
+def test_it_knows_a_module_among_python_frames(tmp_path: Path) -> None:
+    made = TraceBuilder()
+    made.event("python_function", "nn.Module: Linear_0", 0, 30, args={"Python id": 1})
+    made.event("python_function", "model.py(3): forward", 1, 28, args={"Python id": 2})
+    made.op("aten::mm", 2, 20)
+    graph = graph_of(tmp_path, made)
+    view = view_of(graph, "host")
+    kinds = {graph.names[n]: CATEGORIES[c] for n, c in zip(view.name, view.category, strict=True)}
+    assert kinds["nn.Module: Linear_0"] == "module"
+    assert kinds["model.py(3): forward"] == "python"
+
+
 def test_it_has_the_self_time_of_the_host(tmp_path: Path) -> None:
     host = stacks(graph_of(tmp_path, small()), "host")
     assert host["net", "net.fc", "aten::linear"] == 20_000
