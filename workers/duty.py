@@ -32,6 +32,7 @@ class Duty(Protocol):
 class Places:
     """Where a worker of this host keeps things, and its times."""
 
+    var_dir: Path
     spool: Path
     locks: Path
     timing: Timing
@@ -46,6 +47,7 @@ def places() -> Places:
     """From the settings."""
     scale = settings.TIME_SCALE
     return Places(
+        var_dir=settings.VAR_DIR,
         spool=settings.VAR_DIR / "spool",
         locks=settings.VAR_DIR / "locks",
         timing=Timing(

@@ -51,6 +51,11 @@ class KilledBy(Enum):
     SUPERSEDED = "superseded"
 
 
+def was_disturbed(by: KilledBy | None) -> bool:
+    """Whether it was ended for a reason that is not its own: no time, no memory used up."""
+    return by is not None and by not in {KilledBy.TIME, KilledBy.MEMORY}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """What is known when the benchmark and all its children are gone."""
@@ -136,7 +141,7 @@ def _failed(end: End, code: int) -> Outcome:
         return _failure(told.kind, told.message, told.hint)
     if told is not None and code in (ExitCode.USAGE, ExitCode.BAD_INPUT):
         return _failure("bad_spec", told.message, told.hint)
-    last = _last_words(end.log_tail)
+    last = last_words(end.log_tail)
     if code in (ExitCode.USAGE, ExitCode.BAD_INPUT):
         return _failure("bad_spec", last or "The specification was refused", _SEE_LOG)
     if _DEVICE_MEMORY.search(end.log_tail):
@@ -161,7 +166,7 @@ def _told(path: Path) -> Failure | None:
         return None
 
 
-def _last_words(log_tail: str) -> str:
+def last_words(log_tail: str) -> str:
     """The last line that looks like an exception, else the last line with text."""
     exceptions = _EXCEPTION.findall(log_tail)
     lines = [line for line in log_tail.splitlines() if line.strip()]

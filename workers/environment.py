@@ -6,8 +6,9 @@ keys of this process never reach code that is measured.
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _NAMES = frozenset(
@@ -24,9 +25,16 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 def benchmark_environment(
-    ours: Mapping[str, str], folder: Path, marker: Mapping[str, str]
+    ours: Mapping[str, str],
+    folder: Path,
+    marker: Mapping[str, str],
+    *,
+    import_paths: Sequence[Path] = (),
 ) -> dict[str, str]:
-    """The variables of a benchmark that lives in `folder`; makes its throw-away homes."""
+    """The variables of a benchmark that lives in `folder`; makes its throw-away homes.
+
+    `import_paths` come after ours: code that is measured must not replace what measures it.
+    """
     kept = {name: value for name, value in ours.items() if _is_allowed(name)}
     home, temporary = folder / "home", folder / "tmp"
     for place in (home, temporary):
@@ -37,7 +45,7 @@ def benchmark_environment(
         "HOME": str(home),
         "TMPDIR": str(temporary),
         "XDG_CACHE_HOME": str(home / ".cache"),
-        "PYTHONPATH": str(_ROOT),
+        "PYTHONPATH": os.pathsep.join(map(str, (_ROOT, *import_paths))),
         "PYTHONFAULTHANDLER": "1",
         "PYTHONUNBUFFERED": "1",
         "PYTHONSAFEPATH": "1",

@@ -21,13 +21,17 @@ from profiler.types import RunSpec
 from workers.delivery import Delivery, Janitor, end_marked
 from workers.duty import Places
 from workers.environment import profiler_command
-from workers.job import Job, Spool, make_owned
+from workers.job import Job, Spool, Tree, make_owned
 from workers.server import Server
+from workers.trees import CHECKOUT_LIMIT_S
 
 logger = logging.getLogger(__name__)
 
 FREE_BYTES_FLOOR = 1 << 29
 """A worker with less room than this claims nothing."""
+
+TREE = "tree"
+"""The folder of a spool in which the commit of its run lies."""
 
 _POLL_S = 0.1
 _BACKSTOP_S = 300.0
@@ -123,6 +127,9 @@ class RunDuty:
             device_lock=str(self._places.locks / f"{_device_name(spec.device)}.lock"),
             parent_pid=os.getpid(),
             timing=self._places.timing,
+            var_dir=str(self._places.var_dir),
+            trees=(Tree(name=TREE, source=claim.source),) if claim.source else (),
+            tree=TREE if claim.source else "",
         )
 
     def _supervise(self, job: Job, spool: Spool) -> Outcome:
@@ -143,6 +150,7 @@ class RunDuty:
     def _wait(self, supervisor: subprocess.Popen[bytes], job: Job) -> None:
         """Until it ends; a stop of the worker stops it, an endless one is killed."""
         deadline = time.monotonic() + job.timing.lock_wait_s + job.limit_s + _BACKSTOP_S
+        deadline += sum(CHECKOUT_LIMIT_S + tree.source.build_limit_s for tree in job.trees)
         draining = False
         while supervisor.poll() is None:
             if self._stop.is_set() and not draining:

@@ -13,13 +13,13 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from dashboard.services.contract import Outcome, StoredFile
+from dashboard.services.contract import Outcome, Source, StoredFile
 from workers.processes import MARKER
 
 JOB_FILE = "job.json"
@@ -43,8 +43,17 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """A commit to be laid out in a folder of the spool; `side` says which of several it is."""
+
+    name: str
+    source: Source
+    side: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a supervisor is to run."""
+    """What a supervisor is to run; `tree` names the tree it runs in, if any."""
 
     run_id: int
     attempt: int
@@ -55,6 +64,9 @@ class Job:
     device_lock: str
     parent_pid: int
     timing: Timing
+    var_dir: str = ""
+    trees: tuple[Tree, ...] = ()
+    tree: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +177,18 @@ def remove(folder: Path) -> None:
     """Take `folder` out of everybody's sight, then delete it."""
     grave = folder.with_name(f".{folder.name}.{os.getpid()}.{secrets.token_hex(4)}")
     folder.rename(grave)
-    shutil.rmtree(grave)
+    shutil.rmtree(grave, onerror=_open_and_retry)
+
+
+def _open_and_retry(function: Callable[[str], object], path: str, error: object) -> None:
+    """A build may leave folders that not even their owner may enter."""
+    for place in (os.path.dirname(path), path):
+        if not os.path.islink(place):
+            os.chmod(place, 0o700)
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        function(path)
 
 
 def remove_remains(root: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dashboard.services.addresses import SHA, Address, is_allowed, parse_address
+from dashboard.services.addresses import SHA, Address, AddressError, is_allowed, parse_address
 from dashboard.services.contract import Fetched, FoundCommit, Origin
 from profiler.errors import UserError, printable
 from workers.gitsafe import NOWHERE, Done, FetchError, Reach, StoppedError, checked, git, reach_of
@@ -75,7 +75,7 @@ class Mirror:
 
     def fetch(self) -> Heads:
         """Take over every allowed ref, drop those that are gone; raises `FetchError`."""
-        address = parse_address(self._origin.address)
+        address = _address(self._origin.address)
         reach = reach_of(address, private_network=self._origin.private_network)
         self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = FileLock(self.folder.with_suffix(".lock"))
@@ -173,6 +173,14 @@ class Mirror:
     def _git(self, words: Sequence[str], reach: Reach = NOWHERE, *, stdin: str = "") -> Done:
         place = f"--git-dir={self.folder}"
         return git([place, *words], stopped=self._stopped, reach=reach, stdin=stdin)
+
+
+def _address(text: str) -> Address:
+    """A registered address that is none any more: a folder that was moved away, for example."""
+    try:
+        return parse_address(text)
+    except AddressError as error:
+        raise FetchError(error.message, error.hint) from None
 
 
 def _heads(answer: str, patterns: tuple[str, ...]) -> Heads:

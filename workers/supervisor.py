@@ -11,31 +11,26 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import selectors
 import shutil
 import signal
-import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
 from dashboard.services.contract import Beat, Outcome, StoredFile
 from workers import processes
-from workers.capture import Log, Stream
+from workers.capture import Log
+from workers.child import TICK_S, Child, Gone, Start, Surroundings
 from workers.ends import ERROR_FILE, RESULT_FILES, End, KilledBy, classify
-from workers.environment import benchmark_environment
 from workers.heart import Heart, now_s
-from workers.job import LOG_FILE, SUPERVISOR_LOCK, FileLock, Job, Spool, marker_variable
-from workers.launch import command_line
+from workers.job import LOG_FILE, SUPERVISOR_LOCK, FileLock, Job, Spool, Tree
 from workers.server import Server, local_server
+from workers.trees import Trees, remove_trees
 
 logger = logging.getLogger(__name__)
 
-TICK_S = 0.2
-FAMILY_S = 1.0
-EXACT_S = 1.0
-FILE_LIMIT_BYTES = 16 << 30
 RESERVE_BYTES = 1 << 20
 TRACE_FILES = "trace*.json.gz"
 PARENT_IS_GONE = signal.SIGHUP
@@ -44,43 +39,44 @@ after a kill -9 the parent's number still stands, so asking for it cannot tell t
 
 
 class Supervisor:
-    """One benchmark, from the wait for its device to its outcome."""
+    """One benchmark, from its checkout and the wait for its device to its outcome."""
 
     def __init__(self, job: Job, spool: Spool, server: Server) -> None:
         self._job = job
         self._spool = spool
         self._told: KilledBy | None = None
-        self._killed_by: KilledBy | None = None
-        self._status: int | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._streams: list[Stream] = []
-        self._selector = selectors.DefaultSelector()
-        self._family: set[processes.Process] = set()
-        self._family_due_s = 0.0
-        self._check_due_s = 0.0
-        self._exact_due_s = 0.0
+        self._child: Child | None = None
+        self._phase = "waiting"
         self._memory_limit = job.memory_bytes or processes.machine_memory_bytes() * 9 // 10
         self._log = Log(spool.folder / LOG_FILE)
         self._heart = Heart(server, (job.run_id, job.fence), job.timing, self._beat)
+        self._trees = Trees(job, spool, self._run_child, self._log.recent, self._memory_limit)
 
     def run(self) -> Outcome:
         """Everything; returns when no process of the run is left."""
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(PARENT_IS_GONE, self._on_signal)
-        oom_before = processes.kernel_oom_kills()
         self._heart.start()
-        lock = FileLock(_in_made_folder(Path(self._job.device_lock)))
-        if self._wait_for_device(lock):
-            self._start_benchmark()
-            self._watch(now_s() + self._job.limit_s)
-        self._end_family()
-        lock.release()
+        outcome = self._trees.prepare() or self._measure()
+        remove_trees(self._spool, self._job)
         self._heart.stop()
         self._heart.join(1.0)
-        outcome = classify(
+        return self._with_files(outcome)
+
+    def _measure(self) -> Outcome:
+        """Once everything is laid out: wait for the device, then run the benchmark on it."""
+        self._phase = "waiting"
+        lock = FileLock(_in_made_folder(Path(self._job.device_lock)))
+        busy = self._wait_for_device(lock)
+        oom_before = processes.kernel_oom_kills()
+        gone = Gone(wait_status=None, killed_by=busy)
+        if busy is None:
+            gone = self._run_child(self._start(), "preparing")
+        lock.release()
+        return classify(
             End(
-                wait_status=self._status,
-                killed_by=self._killed_by,
+                wait_status=gone.wait_status,
+                killed_by=gone.killed_by,
                 limit_s=self._job.limit_s,
                 memory_bytes=self._memory_limit,
                 kernel_oom=processes.kernel_oom_kills() > oom_before,
@@ -88,18 +84,15 @@ class Supervisor:
                 log_tail=self._log.recent(),
             )
         )
-        return self._with_files(outcome)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         told = KilledBy.ORPHANED if number == PARENT_IS_GONE else KilledBy.DRAIN
         self._told = self._told or told
 
     def _beat(self) -> Beat:
-        latest = self._streams[0].latest if self._streams else None
-        tail = self._log.recent()
-        if latest is None:
-            return Beat(phase="preparing" if self._process else "waiting", log_tail=tail)
-        return Beat(phase=latest.phase, step=latest.step, steps=latest.steps, log_tail=tail)
+        child = self._child
+        latest = (child.latest if child else None) or Beat(phase=self._phase)
+        return replace(latest, log_tail=self._log.recent())
 
     def _reason_to_end(self) -> KilledBy | None:
         """A reason that does not depend on the benchmark."""
@@ -111,99 +104,44 @@ class Supervisor:
             return self._told
         return KilledBy.FENCE if self._heart.is_out_of_touch else None
 
-    def _wait_for_device(self, lock: FileLock) -> bool:
+    def _wait_for_device(self, lock: FileLock) -> KilledBy | None:
+        """Until the lock is ours; else why not."""
         deadline_s = now_s() + self._job.timing.lock_wait_s
         while not lock.take():
-            self._killed_by = self._reason_to_end()
-            if self._killed_by is None and now_s() > deadline_s:
-                self._killed_by = KilledBy.DEVICE
-            if self._killed_by is not None:
-                return False
+            reason = self._reason_to_end()
+            if reason is None and now_s() > deadline_s:
+                reason = KilledBy.DEVICE
+            if reason is not None:
+                return reason
             time.sleep(TICK_S / 2)
-        return True
+        return None
 
-    def _start_benchmark(self) -> None:
-        folder = self._spool.folder
-        work = folder / "work"
-        for place in (self._spool.output, work):
-            place.mkdir(mode=0o700, exist_ok=True)
-        command = command_line(
-            list(self._job.command),
-            on_parent_end=signal.SIGKILL,
-            session=True,
-            limits={"core": 0, "fsize": FILE_LIMIT_BYTES, "oom_score": 1000},
+    def _start(self) -> Start:
+        self._spool.output.mkdir(mode=0o700, exist_ok=True)
+        return Start(
+            name="benchmark",
+            command=self._job.command,
+            folder=self._trees.folder(self._job.tree),
+            environment=self._trees.environment(self._job.tree, os.environ),
+            limit_s=self._job.limit_s,
+            memory_bytes=self._memory_limit,
         )
-        marker = marker_variable(self._spool.marker)
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            cwd=work,
-            env=benchmark_environment(os.environ, folder, marker),
+
+    def _run_child(self, start: Start, phase: str) -> Gone:
+        """Run one process to its end; every process it started is gone then."""
+        around = Surroundings(
+            marker=self._spool.marker,
+            log=self._log,
+            grace_s=self._job.timing.term_grace_s,
+            reason_to_end=self._reason_to_end,
         )
-        for pipe, progress in ((self._process.stdout, True), (self._process.stderr, False)):
-            if pipe is not None:
-                stream = Stream(pipe.fileno(), self._log, progress=progress)
-                self._streams.append(stream)
-                self._selector.register(pipe.fileno(), selectors.EVENT_READ, stream)
-
-    def _watch(self, deadline_s: float) -> None:
-        """Until the benchmark ends, or there is a reason to end it."""
-        while self._status is None and self._killed_by is None:
-            self._pump(TICK_S)
-            if now_s() >= self._check_due_s:
-                self._check_due_s = now_s() + TICK_S
-                over = now_s() > deadline_s
-                self._killed_by = self._reason_to_end() or (KilledBy.TIME if over else None)
-                if self._killed_by is None and self._is_over_memory():
-                    self._killed_by = KilledBy.MEMORY
-        if self._killed_by is not None and self._status is None:
-            self._log.note(f"ending the benchmark: {self._killed_by.value}")
-        else:  # it ended by itself first: that is the cause, whatever we meant to do
-            self._killed_by = None
-
-    def _is_over_memory(self) -> bool:
-        if now_s() >= self._family_due_s:
-            self._family_due_s = now_s() + FAMILY_S
-            self._family = processes.descendants(os.getpid())
-        if processes.resident_bytes(self._family) <= self._memory_limit:
-            return False
-        if now_s() < self._exact_due_s:  # slow: shared pages must not make it run all the time
-            return False
-        self._exact_due_s = now_s() + EXACT_S
-        return processes.proportional_bytes(self._family) > self._memory_limit
-
-    def _pump(self, timeout_s: float = 0.0) -> None:
-        """Take output, collect ended children."""
-        if self._selector.get_map():
-            for key, _ in self._selector.select(timeout_s):
-                stream = key.data
-                if isinstance(stream, Stream) and not stream.read():
-                    self._selector.unregister(key.fileobj)
-        else:
-            time.sleep(min(timeout_s, 0.02))
-        ended = processes.reap()
-        if self._process is not None and self._process.pid in ended:
-            self._status = ended[self._process.pid]
-            self._process.returncode = os.waitstatus_to_exitcode(self._status)
-
-    def _members(self) -> set[processes.Process]:
-        return processes.descendants(os.getpid()) | processes.marked(self._spool.marker)
-
-    def _end_family(self) -> None:
-        left = processes.end_all(self._members, self._job.timing.term_grace_s, self._pump)
-        for process in left:
+        self._phase = phase
+        self._child = child = Child(start, around)
+        gone = child.run()
+        for process in child.left:
             logger.error("process %d of run %d cannot be ended", process.pid, self._job.run_id)
-        while self._selector.get_map():  # nobody writes any more: read what is left
-            before = len(self._selector.get_map())
-            ready = self._selector.select(0)
-            self._pump()
-            if not ready and len(self._selector.get_map()) == before:
-                break
-        for stream in self._streams:
-            stream.flush()
+        self._child = None
+        return gone
 
     def _with_files(self, outcome: Outcome) -> Outcome:
         names = [*RESULT_FILES, *sorted(path.name for path in self._found_traces())]
@@ -241,7 +179,7 @@ def _is_plain_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def _write_outcome(spool: Spool, outcome: Outcome, reserve: Path) -> None:
+def _write_outcome(spool: Spool, outcome: Outcome, reserve: Path, trees: tuple[Tree, ...]) -> None:
     """Leave the outcome; a full disk gets the reserve and the benchmark's scratch back."""
     try:
         spool.write_outcome(outcome)
@@ -249,7 +187,7 @@ def _write_outcome(spool: Spool, outcome: Outcome, reserve: Path) -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         reserve.unlink(missing_ok=True)
-        for scratch in ("tmp", "home", "work"):
+        for scratch in ("tmp", "home", "work", *(tree.name for tree in trees)):
             shutil.rmtree(spool.folder / scratch, ignore_errors=True)
         spool.write_outcome(outcome)
 
@@ -269,7 +207,7 @@ def main(arguments: list[str] | None = None) -> int:
     reserve = spool.folder / "reserve"
     reserve.write_bytes(bytes(RESERVE_BYTES))
     outcome = Supervisor(job, spool, local_server()).run()
-    _write_outcome(spool, outcome, reserve)
+    _write_outcome(spool, outcome, reserve, job.trees)
     return 0
 
 

@@ -3,6 +3,16 @@
 from dashboard.models.accounts import Audit, Role, SignInFailure, SignInLink, User
 from dashboard.models.artifacts import Artifact, RunArtifact
 from dashboard.models.catalog import Model, Platform, Workload
+from dashboard.models.comparisons import (
+    COMPARISON_ENDED,
+    ComparedState,
+    ComparedWorkload,
+    Comparison,
+    ComparisonState,
+    Launch,
+    Pair,
+    Side,
+)
 from dashboard.models.groups import GroupKind, NoiseFloor, RunGroup
 from dashboard.models.runs import (
     Attempt,
@@ -21,20 +31,27 @@ from dashboard.models.traces import Operator, Trace, TraceSet, TraceState
 from dashboard.models.workers import Heartbeat
 
 __all__ = [
+    "COMPARISON_ENDED",
     "Artifact",
     "Attempt",
     "Audit",
     "Commit",
+    "ComparedState",
+    "ComparedWorkload",
+    "Comparison",
+    "ComparisonState",
     "FailureKind",
     "FetchState",
     "GroupKind",
     "Heartbeat",
     "IdempotencyKey",
+    "Launch",
     "MetricValue",
     "Model",
     "NoiseFloor",
     "Operator",
     "Outbox",
+    "Pair",
     "Platform",
     "Repository",
     "Result",
@@ -44,6 +61,7 @@ __all__ = [
     "RunEvent",
     "RunGroup",
     "RunState",
+    "Side",
     "SignInFailure",
     "SignInLink",
     "Template",

@@ -62,6 +62,13 @@ class Run(models.Model):
     commit = models.ForeignKey(
         "dashboard.Commit", null=True, on_delete=models.PROTECT, related_name="runs"
     )
+    compared = models.ForeignKey(
+        "dashboard.ComparedWorkload",
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="sessions",
+        help_text="set for a session, which measures pairs of a comparison",
+    )
     spec = models.JSONField()
     spec_hash = models.CharField(max_length=64, db_index=True)
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.QUEUED)

@@ -82,8 +82,32 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPair:
+    """A pair to measure; `order` is AB when the baseline comes first, BA when the candidate."""
+
+    number: int
+    order: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """The pairs of one workload that are measured in one reservation of the device.
+
+    `done` pairs of `total` were measured before. With `profiled_steps` one more
+    launch per side is recorded by the profiler after the pairs.
+    """
+
+    baseline: Source
+    candidate: Source
+    pairs: tuple[PlannedPair, ...]
+    done: int
+    total: int
+    profiled_steps: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A run that is now ours until the lease ends."""
+    """A run that is now ours until the lease ends; with a session it measures pairs."""
 
     run_id: int
     attempt: int
@@ -92,6 +116,7 @@ class Claim:
     limit_s: float
     memory_bytes: int
     source: Source | None = None
+    session: Session | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +159,21 @@ class Outcome:
     message: str = ""
     hint: str = ""
     counts: bool = True
+    files: tuple[StoredFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launched:
+    """How one launch of a session ended: with files, or with the kind of its failure.
+
+    `pair` is None for the launch that is profiled and counts for nothing.
+    """
+
+    pair: PlannedPair | None
+    side: str
+    took_ns: int
+    failure_kind: str = ""
+    message: str = ""
     files: tuple[StoredFile, ...] = ()
 
 

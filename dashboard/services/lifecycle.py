@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from dashboard.models import Artifact, Attempt, FailureKind, Run, RunArtifact, RunState, Trace
-from dashboard.services import artifacts, events, groups, results
+from dashboard.services import artifacts, events, groups, results, sources
 from dashboard.services.clock import db_now
 from dashboard.services.contract import (
     PROTOCOL,
@@ -48,10 +48,13 @@ def next_runs(platform: str, limit: int) -> list[tuple[int, int]]:
 @transaction.atomic
 def claim_run(run_id: int, attempt: int, worker: WorkerIdentity) -> Claim | None:
     """Take a queued run; None when it is not to be had (taken, cancelled, other attempt)."""
-    run = Run.objects.select_related("platform").filter(pk=run_id).first()
+    related = ("platform", "commit__repository")
+    run = Run.objects.select_related(*related).filter(pk=run_id).first()
     if run is None or worker.protocol != PROTOCOL or run.platform.slug != worker.platform:
         return None
     now = db_now()
+    source = sources.source_of(run.commit) if run.commit else None
+    build_s = source.build_limit_s if source else 0.0
     taken = Run.objects.filter(
         pk=run_id,
         state=RunState.QUEUED,
@@ -71,7 +74,7 @@ def claim_run(run_id: int, attempt: int, worker: WorkerIdentity) -> Claim | None
         lease_until=now + timedelta(seconds=settings.LEASE_S),
         heartbeat_at=now,
         started_at=now,
-        deadline_at=now + timedelta(seconds=run.limit_s),
+        deadline_at=now + timedelta(seconds=run.limit_s + build_s),
     )
     if not taken:
         return None
@@ -87,6 +90,7 @@ def claim_run(run_id: int, attempt: int, worker: WorkerIdentity) -> Claim | None
         spec=json.dumps(run.spec).encode(),
         limit_s=run.limit_s,
         memory_bytes=settings.RUN_MEMORY_BYTES,
+        source=source,
     )
 
 

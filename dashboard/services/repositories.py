@@ -5,7 +5,6 @@ The web process never runs git: it writes what is wanted, a keeper fetches.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,8 +13,8 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Max, Q
 
-from dashboard.models import Commit, FetchState, Repository, User
-from dashboard.services import audit
+from dashboard.models import Commit, FetchState, Platform, Repository, Run, User
+from dashboard.services import audit, runs
 from dashboard.services.addresses import (
     SHA,
     check_inner_path,
@@ -28,10 +27,9 @@ from dashboard.services.contract import (
     FetchClaim,
     Fetched,
     FoundCommit,
-    Origin,
-    Source,
     SupersededError,
 )
+from dashboard.services.sources import RegisterError, build_words, origin_of
 from profiler import spec as specs
 from profiler.errors import UserError, printable
 from profiler.types import RunSpec
@@ -43,12 +41,6 @@ REFRESH = timedelta(minutes=5)
 _FETCH_LEASE = timedelta(minutes=15)
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(2100, 1, 1, tzinfo=UTC)
-
-
-class RegisterError(UserError):
-    """A repository that cannot be registered as it was described."""
-
-    kind = "bad_repository"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,16 +105,6 @@ def _check(wanted: NewRepository) -> None:
     build_words(wanted.build_command)
 
 
-def build_words(command: str) -> tuple[str, ...]:
-    """The words of a build command; no shell reads it. Raises `RegisterError` for open quotes."""
-    try:
-        return tuple(shlex.split(command))
-    except ValueError:
-        raise RegisterError(
-            "The build command has an open quote", "write it as on a command line"
-        ) from None
-
-
 def request_fetch(repository_id: int, user: User | None) -> None:
     """Ask for a fetch; asking twice before it starts is one fetch."""
     now = db_now()
@@ -148,29 +130,6 @@ def claim_fetch() -> FetchClaim | None:
         return None
     return FetchClaim(
         origin=origin_of(row), fence=row.fence + 1, known=frozenset(row.heads.values())
-    )
-
-
-def origin_of(row: Repository) -> Origin:
-    """What git needs to know of a repository."""
-    return Origin(
-        repository_id=row.pk,
-        address=row.address,
-        private_network=row.private_network,
-        allowed_refs=tuple(row.allowed_refs),
-    )
-
-
-def source_of(commit: Commit) -> Source:
-    """What a worker needs to make a commit ready to run."""
-    row = commit.repository
-    return Source(
-        origin=origin_of(row),
-        sha=commit.sha,
-        import_paths=tuple(row.import_paths),
-        build_command=build_words(row.build_command),
-        build_limit_s=row.build_limit_s,
-        build_memory_bytes=row.build_memory_bytes,
     )
 
 
@@ -299,3 +258,20 @@ def fetch_is_stale(repository: Repository) -> bool:
     """Whether the last fetch is old enough to look again."""
     fresh_since = db_now() - REFRESH / settings.TIME_SCALE
     return repository.fetched_at is None or repository.fetched_at < fresh_since
+
+
+def runs_at(
+    commit: Commit,
+    wanted: Sequence[RunSpec],
+    *,
+    platform: Platform,
+    user: User | None,
+    key: str | None = None,
+) -> list[Run]:
+    """Queue one run per spec with the commit checked out; the same `key` again is the same runs."""
+    with transaction.atomic():
+        made = runs.create_runs(wanted, platform=platform, user=user, key=key)
+        Run.objects.filter(pk__in=[run.pk for run in made], commit__isnull=True).update(
+            commit=commit
+        )
+    return list(Run.objects.filter(pk__in=[run.pk for run in made]).order_by("pk"))

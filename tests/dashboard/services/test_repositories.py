@@ -13,12 +13,11 @@ from dashboard.services.addresses import RefError
 from dashboard.services.contract import FetchClaim, Fetched, FoundCommit, SupersededError
 from dashboard.services.repositories import (
     NewRepository,
-    RegisterError,
     UnknownCommitError,
     register_repository,
     resolve,
-    source_of,
 )
+from dashboard.services.sources import RegisterError, source_of
 from profiler.errors import UserError
 from tests.dashboard.services.scene import Clock
 from tests.sources import make_commit, make_repository
