@@ -183,7 +183,23 @@ METRICS: dict[str, Definition] = _table(
         title="Model construction",
         unit="ns",
         direction="lower",
-        meaning="Building the model from its configuration with seeded weights on the device.",
+        meaning="Building the model from its configuration with seeded weights on the device; of "
+        "a checkpoint the empty model alone.",
+    ),
+    Definition(
+        name="load_time",
+        title="Weight loading",
+        unit="ns",
+        direction="lower",
+        meaning="Streaming the weights of a checkpoint into a fresh model on the device, once, "
+        "with its files in the page cache as found.",
+    ),
+    Definition(
+        name="load_rate",
+        title="Weight loading rate",
+        unit="B/s",
+        direction="higher",
+        meaning="Bytes of the checkpoint's weights divided by their load time.",
     ),
 )
 

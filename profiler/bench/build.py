@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy
 import torch
@@ -12,6 +13,7 @@ from profiler.bench.configs import Plan
 from profiler.bench.cost import Cost, cost_of, routing_of
 from profiler.bench.devices import Device
 from profiler.bench.inputs import make_inputs
+from profiler.bench.loading import Loading
 from profiler.bench.parallel import cache_parts, distribute, is_split
 from profiler.bench.routing import apply_routing
 from profiler.types import ModelFacts, RunSpec
@@ -30,6 +32,7 @@ class Built:
     facts: ModelFacts
     cost: Cost | None
     experts: int | None
+    loading: Loading
     cache_parts: int = 1
 
 
@@ -48,13 +51,18 @@ def build(plan: Plan, spec: RunSpec, device: Device, *, rank: int = 0) -> Built:
     """
     seed_everything(spec.seed)
     split = is_split(spec)
+    text = plan.config.get_text_config()
+    inputs = make_inputs(plan, spec if split else replace(spec, seed=spec.seed + rank), device)
+    stamps = [device.now()]
+    if plan.checkpoint is not None:
+        plan.skeleton()
+        stamps.append(device.now())
     # A model is split because it does not fit one device: the whole one stays on the host.
     whole = plan.create(torch.device("cpu") if split else device.torch).eval()
-    text = plan.config.get_text_config()
     cost = None if plan.vision is not None else cost_of(text, whole)
-    inputs = make_inputs(plan, spec if split else replace(spec, seed=spec.seed + rank), device)
     facts = describe(plan, whole, inputs.note)
     model = distribute(whole, spec, device)
+    stamps.append(device.now())
     routing = routing_of(text)
     if routing is not None or spec.routing != "model":
         apply_routing(
@@ -72,6 +80,7 @@ def build(plan: Plan, spec: RunSpec, device: Device, *, rank: int = 0) -> Built:
         facts=facts,
         cost=cost,
         cache_parts=cache_parts(plan, model, spec),
+        loading=Loading(*(later - earlier for earlier, later in pairwise(stamps))),
     )
 
 

@@ -21,13 +21,13 @@ from profiler.bench.fingerprint import fingerprint
 from profiler.bench.fit import require_fit
 from profiler.bench.graphs import Compiler
 from profiler.bench.graphs import compiler as compiler_of
+from profiler.bench.loading import loading_metrics
 from profiler.bench.output import ENVIRONMENT, RESULT, TRACE, Reporter, Staging, staging
 from profiler.bench.parallel import check_parallel
 from profiler.bench.passes import Session
 from profiler.bench.ranks import Ranks, joined
 from profiler.bench.scenarios import REGISTRY
 from profiler.bench.scenarios.base import Bench
-from profiler.bench.summary import summarise
 from profiler.types import Environment, Metric, ModelFacts, Result, RunSpec
 
 
@@ -47,7 +47,7 @@ class Loaded:
     session: Session
     facts: ModelFacts
     environment: Environment
-    build_time: Metric
+    loading: tuple[Metric, ...]
     experts: int | None
 
 
@@ -104,7 +104,7 @@ def _measure(loaded: Loaded, stage: Staging, ranks: Ranks) -> Result:
         spec=spec,
         spec_hash=specs.spec_hash(spec),
         model=loaded.facts,
-        metrics=(*timed, *talk, *map(ranks.highest, (*memory, first_call, loaded.build_time))),
+        metrics=(*timed, *talk, *map(ranks.highest, (*memory, first_call, *loaded.loading))),
         profiled_ratio=profiled.ratio,
         profiled_note=profiled.note,
         warnings=(
@@ -140,9 +140,7 @@ def _load(spec: RunSpec, compiler: Compiler, own: Own) -> Loaded:
     plan = plan_model(spec)
     check_parallel(plan, spec)
     require_fit(plan, spec, device)
-    start = device.now()
     built = build(plan, spec, device, rank=ranks.rank)
-    elapsed = device.now() - start
     bench = Bench(
         spec=spec,
         model=ranks.wrap(built.model, spec.parallel),
@@ -160,7 +158,5 @@ def _load(spec: RunSpec, compiler: Compiler, own: Own) -> Loaded:
         facts=built.facts,
         experts=built.experts,
         environment=environment,
-        build_time=summarise(
-            "build_time", [elapsed], phase="load", method=f"{device.timing_method}; built once"
-        ),
+        loading=loading_metrics(built.loading, plan.checkpoint, device),
     )

@@ -16,8 +16,9 @@ from profiler.catalog import BUILTIN
 from profiler.errors import CheckpointError, SpecError
 from profiler.spec import check_model
 from profiler.types import SCENARIOS, Result, RunSpec, Scenario
-from tests.profiler.bench.scene import by_name, cpu, small_spec
+from tests.profiler.bench.scene import FakeClock, by_name, cpu, small_spec
 
+QUIET = Reporter(None)
 TINY = BUILTIN["llama-tiny"].read_config()
 FACTORY = """
 import transformers
@@ -35,7 +36,7 @@ def wrong():
 
 
 def run(spec: RunSpec, out: Path) -> Result:
-    return harness.run(spec, out, reporter=Reporter(None))
+    return harness.run(spec, out, reporter=QUIET)
 
 
 @pytest.fixture
@@ -131,6 +132,22 @@ def test_it_loads_the_weights_of_a_checkpoint(tmp_path: Path, checkpoint: Path) 
     assert saved.keys() == loaded.keys()
     assert all(loaded[name].equal(saved[name]) for name in saved)
     assert run(spec, tmp_path / "out").model.parameters == 139_584
+
+
+def test_it_times_the_weights_apart_from_the_empty_model(tmp_path: Path, checkpoint: Path) -> None:
+    clock = FakeClock((2_000, 3_000, 5_000))
+    result = harness.run(loading(checkpoint), tmp_path / "out", reporter=QUIET, clock=clock)
+    metrics = by_name(result)
+    assert (metrics["build_time"].value, metrics["load_time"].value) == (3_000, 5_000)
+    shards = len(list(checkpoint.glob("*.safetensors")))
+    assert f"{shards} safetensors shards of {4 * 139_584} bytes" in metrics["load_time"].method
+    assert metrics["load_rate"].value == pytest.approx(4 * 139_584 / 5e-6)
+
+
+def test_it_loads_nothing_for_seeded_weights(tmp_path: Path) -> None:
+    metrics = by_name(run(small_spec(profiled_steps=0), tmp_path))
+    assert "build_time" in metrics
+    assert not metrics.keys() & {"load_time", "load_rate"}
 
 
 def test_it_names_a_missing_shard(checkpoint: Path) -> None:
