@@ -25,14 +25,14 @@ class Settings:
     which each look calls a difference; looks beyond those take half of the one
     before, so that extending for ever adds no more than the last level again.
     `interval` is the confidence with which intervals are computed; early stops
-    cost about a point of it, `confidence` is what is left and shown
+    cost some of it, `confidence` is what is left and shown
     (`make bench-verdicts` measures it).
     """
 
     margin: float = 0.02
     rungs: tuple[int, ...] = (10, 20, 40)
     levels: tuple[float, ...] = (0.008, 0.003, 0.002)
-    interval: float = 0.96
+    interval: float = 0.955
     confidence: float = 0.95
 
     def __post_init__(self) -> None:
