@@ -23,9 +23,11 @@ from tests.profiler.trace.shared import TRACES, needs_traces
 SILU = [20.0, 20.5, 19.8, 20.2]
 
 
-def compare(folder: Path, baseline: Layered, candidate: Layered, **options: bool) -> Diff:
-    profiles = (baseline.profile(folder, "baseline"), candidate.profile(folder, "candidate"))
-    return diff(*profiles, **options)
+def compare(
+    folder: Path, baseline: Layered, candidate: Layered, *, fold_layers: bool = True
+) -> Diff:
+    one, other = baseline.profile(folder, "baseline"), candidate.profile(folder, "candidate")
+    return diff(one, other, fold_layers=fold_layers)
 
 
 def measured(side: object, measure: str = "device") -> int:

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from profiler.analysis.diffflame import DiffFlame, diff_flame
+from profiler.analysis.stepprofile import profile_of_trace
 from tests.profiler.analysis.layered import Layered
 from tests.profiler.trace.shared import TRACES, needs_traces
 
 FUSED = Layered(operators=("aten::linear>aten::addmm", "my::silu_mul"), unlinked=True)
 
 
-def merged(folder: Path, candidate: Layered = FUSED, **options: int) -> DiffFlame:
-    profiles = Layered().profile(folder, "baseline"), candidate.profile(folder, "candidate")
-    return diff_flame(*profiles, **options)  # type: ignore[arg-type]
+def merged(folder: Path, candidate: Layered = FUSED, *, most: int = 100) -> DiffFlame:
+    one, other = Layered().profile(folder, "baseline"), candidate.profile(folder, "candidate")
+    return diff_flame(one, other, most=most)
 
 
 def check_nesting(found: DiffFlame) -> None:
@@ -70,9 +71,7 @@ def test_it_merges_small_frames_into_those_around_them(tmp_path: Path) -> None:
 
 @needs_traces
 def test_it_merges_real_traces_across_vendors() -> None:
-    from profiler.analysis.stepprofile import profile_of_trace
-
-    names = ("qwen-h100", "qwen-mi300x")
-    found = diff_flame(*(profile_of_trace(TRACES / f"{name}.json.gz") for name in names))
+    one, other = (profile_of_trace(TRACES / f"qwen-{name}.json.gz") for name in ("h100", "mi300x"))
+    found = diff_flame(one, other)
     check_nesting(found)
     assert max(share or 0 for share in found.unmatched) < 0.1
