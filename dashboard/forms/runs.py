@@ -1,8 +1,7 @@
-"""What people may ask of runs: the filter of the list and the request for new ones."""
+"""What people may ask of runs: the filter of the list, and what several forms share."""
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Iterable
 
@@ -11,15 +10,11 @@ from django.conf import settings
 
 from dashboard.models import Model, Platform, RunState, Template
 from dashboard.queries.runs import GROUPS, SORTS, RunFilter
-from dashboard.services import catalog
 from profiler import spec as specs
-from profiler.catalog import BUILTIN
-from profiler.errors import SpecError
-from profiler.types import DTYPES, SCENARIOS, RunSpec
+from profiler.types import SCENARIOS
 
 _PAGE_LIMIT = 10**6
 NONCE = r"^[A-Za-z0-9_-]{16,64}$"
-_PARAMETERS = ("batch", "prompt_tokens", "output_tokens", "iterations", "warmup", "profiled_steps")
 
 
 def choose(form: forms.Form, field: str, choices: Iterable[tuple[str, str]], any_of: str) -> None:
@@ -148,79 +143,3 @@ def whole_number(
         error_messages=dict.fromkeys(("required", "invalid", "min_value", "max_value"), wrong),
         help_text=f"{low:,} to {high:,}",
     )
-
-
-class NewRunForm(forms.Form):
-    """A model, scenarios and sizes; every scenario chosen becomes one run."""
-
-    model = forms.ChoiceField(
-        error_messages={"invalid_choice": "No model of that name; choose one of the list."}
-    )
-    scenarios = forms.MultipleChoiceField(
-        choices=same(SCENARIOS),
-        initial=["decode"],
-        widget=forms.CheckboxSelectMultiple,
-        error_messages={
-            "required": "Choose at least one scenario.",
-            "invalid_choice": "No scenario of that name; choose prefill, decode or training.",
-        },
-    )
-    platform = forms.ChoiceField(
-        error_messages={"invalid_choice": "No platform of that name; choose one of the list."},
-    )
-    dtype = forms.ChoiceField(
-        label="Number type",
-        choices=same(DTYPES),
-        error_messages={"invalid_choice": f"Choose one of {', '.join(DTYPES)}."},
-    )
-    batch = whole_number("batch", 1, "Batch")
-    prompt_tokens = whole_number("prompt_tokens", 128, "Prompt tokens")
-    output_tokens = whole_number("output_tokens", 32, "Output tokens", required=False)
-    iterations = whole_number("iterations", 10, "Timed iterations")
-    warmup = whole_number("warmup", 3, "Warm-up iterations")
-    profiled_steps = whole_number("profiled_steps", 3, "Profiled steps")
-    nonce = forms.RegexField(r"^[A-Za-z0-9_-]{16,64}$", initial=new_nonce, widget=forms.HiddenInput)
-
-    def __init__(self, data: object = None, *, initial: dict[str, object] | None = None) -> None:
-        super().__init__(data, initial=initial)  # type: ignore[arg-type]
-        model = self.fields["model"]
-        assert isinstance(model, forms.ChoiceField)
-        model.choices = [(entry.name, entry.title) for entry in BUILTIN.values()]
-        platform = self.fields["platform"]
-        assert isinstance(platform, forms.ChoiceField)
-        self._devices = catalog.DEVICES | dict(Platform.objects.values_list("slug", "device"))
-        platform.choices = platform_choices()
-
-    def clean(self) -> dict[str, object]:
-        """Sizes that only fail together are reported at the field that can change it."""
-        cleaned = super().clean() or self.cleaned_data
-        if "decode" in cleaned.get("scenarios", ()) and cleaned.get("output_tokens") is None:
-            self.add_error("output_tokens", self.fields["output_tokens"].error_messages["required"])
-        if not self.errors:
-            for spec in self.specs():
-                self._check(spec)
-        return cleaned
-
-    def specs(self) -> tuple[RunSpec, ...]:
-        """One specification per chosen scenario."""
-        data = self.cleaned_data
-        sizes = {name: data[name] for name in _PARAMETERS if data[name] is not None}
-        device = self._devices.get(data["platform"], data["platform"])
-        shared = {"model": data["model"], "dtype": data["dtype"], "device": device}
-        return tuple(RunSpec(scenario=name, **shared, **sizes) for name in data["scenarios"])
-
-    def _check(self, spec: RunSpec) -> None:
-        try:
-            specs.check_model(specs.check(spec))
-        except SpecError as error:
-            said = [word for word in re.findall(r"[a-z_]+", error.message) if word in self.fields]
-            field = said[0] if said else None
-            self.add_error(
-                field, f"{spec.scenario}: {error.message.removeprefix('spec.')}; {error.hint}."
-            )
-
-
-def initial_from(spec: dict[str, object], platform: str) -> dict[str, object]:
-    """The values of an earlier run, for a form that starts from it."""
-    known = {name: spec[name] for name in ("model", "dtype", *_PARAMETERS) if name in spec}
-    return {**known, "scenarios": [spec.get("scenario")], "platform": platform}

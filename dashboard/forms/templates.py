@@ -174,7 +174,7 @@ def _line(field: SpecField) -> forms.CharField:
         label=field.title,
         required=False,
         max_length=2000,
-        help_text=field.allowed,
+        help_text=field.about if field.name == "model" else field.allowed,
         widget=forms.TextInput(attrs={"placeholder": default, "autocomplete": "off"}),
     )
 
@@ -187,7 +187,7 @@ def written(field: SpecField, value: object, *, several: bool) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return "true" if value else "false"
     if isinstance(value, list | tuple):
         return "+".join(map(str, value)) or "none"
     return str(value)

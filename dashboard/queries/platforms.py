@@ -201,12 +201,12 @@ def _fingerprint(platform: Platform) -> Mapping[str, str]:
 def _rates(sheet: Peaks) -> tuple[Rate, ...]:
     order = [*DTYPES, *(name for name in sheet.flops if name not in DTYPES)]
     rates = [
-        Rate(title=f"{name} matrix products", value=sheet.flops[name], unit="FLOP/s")
+        Rate(title=f"Matrix products, {name}", value=sheet.flops[name], unit="FLOP/s")
         for name in order
         if name in sheet.flops
     ]
     if sheet.bandwidth:
-        rates.append(Rate(title="memory bandwidth", value=sheet.bandwidth, unit="B/s"))
+        rates.append(Rate(title="Memory bandwidth", value=sheet.bandwidth, unit="B/s"))
     if sheet.link_bandwidth:
-        rates.append(Rate(title="link bandwidth", value=sheet.link_bandwidth, unit="B/s"))
+        rates.append(Rate(title="Link bandwidth", value=sheet.link_bandwidth, unit="B/s"))
     return tuple(rates)

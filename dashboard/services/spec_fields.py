@@ -24,7 +24,7 @@ NOT_ASKED = frozenset({"schema", "device"})
 """The schema is ours; the device is the platform's."""
 
 _WORDS: dict[str, tuple[str, str]] = {
-    "model": ("Model", "A built-in model"),
+    "model": ("Model", "Built-in models"),
     "scenario": ("Scenario", ""),
     "batch": ("Batch", ""),
     "prompt_tokens": ("Prompt tokens", ""),
@@ -48,6 +48,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "compile": ("Compile mode", ""),
     "compile_fallback": ("Go on eager when compiling fails", "The run says so"),
     "profile": ("Record under the profiler", "Each makes profiled steps slower and traces larger"),
+    "micro": ("Operators run alone", "The hottest ones, with cold and warm caches; 0: none"),
     "attention": ("Attention", "auto: what transformers chooses for the model"),
     "routing": ("Routing of experts", "Random weights send every token to the same experts"),
     "ranks": ("Ranks", "Processes that work together; more than 1 needs a parallel mode"),
@@ -59,10 +60,19 @@ _SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Model", ("model", "config", "checkpoint", "factory", "layers", "routing")),
     ("Workload", ("scenario", "batch", "prompt_tokens", "output_tokens", "dtype")),
     ("Graph", ("attention", "compile", "compile_fallback")),
-    ("Ranks", ("ranks", "parallel")),
+    ("Several ranks", ("ranks", "parallel")),
     (
         "Measuring",
-        ("iterations", "warmup", "warmup_max", "profiled_steps", "profile", "seed", "threads"),
+        (
+            "iterations",
+            "warmup",
+            "warmup_max",
+            "profiled_steps",
+            "profile",
+            "micro",
+            "seed",
+            "threads",
+        ),
     ),
     ("Peaks of the device", ("peak_flops", "peak_bandwidth")),
 )

@@ -51,7 +51,7 @@ def template_detail(request: SignedInRequest, name: str) -> HttpResponse:
     version = _version_or_404(name, VersionForm(request.GET).chosen())
     matrix = services.matrix_of(version)
     context = {
-        "version": version,
+        "stored": version,
         "versions": queries.versions_of(version),
         "groups": queries.groups_of(version),
         "axes": matrix.axes,
@@ -120,7 +120,7 @@ def _edit_page(
     *,
     status: int = 200,
 ) -> HttpResponse:
-    context = {"version": version, "matrix": matrix, "text": text}
+    context = {"stored": version, "matrix": matrix, "text": text}
     return render(request, "dashboard/template_edit.html", context, status=status)
 
 
@@ -171,7 +171,7 @@ def _queue(request: SignedInRequest, version: TemplateVersion, form: QueueForm) 
 def _plan_page(
     request: SignedInRequest, version: TemplateVersion, form: PlanForm, *, status: int = 200
 ) -> HttpResponse:
-    context: dict[str, object] = {"version": version, "form": form}
+    context: dict[str, object] = {"stored": version, "form": form}
     if form.is_valid():
         slug = form.cleaned_data["platform"]
         try:

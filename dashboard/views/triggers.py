@@ -8,7 +8,8 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from dashboard.forms.runs import LikeForm, NewRunForm, NonceForm, initial_from
+from dashboard.forms.new_run import COMPILE_MODES, NewRunForm, initial_from
+from dashboard.forms.runs import LikeForm, NonceForm
 from dashboard.queries.run_detail import get_run
 from dashboard.services.catalog import ensure_platform
 from dashboard.services.runs import cancel_run, create_runs, rerun
@@ -22,7 +23,7 @@ from profiler.errors import UserError
 def run_new(request: SignedInRequest) -> HttpResponse:
     if request.method != "POST":
         return _form_page(request, _blank(request), 200)
-    form = NewRunForm(request.POST)
+    form = NewRunForm(request.POST, request.FILES)
     if form.is_valid():
         data = form.cleaned_data
         try:
@@ -39,7 +40,7 @@ def run_new(request: SignedInRequest) -> HttpResponse:
 
 
 def _form_page(request: SignedInRequest, form: NewRunForm, status: int) -> HttpResponse:
-    context = {"form": form, "models": BUILTIN.values()}
+    context = {"form": form, "models": BUILTIN.values(), "compile_modes": COMPILE_MODES}
     return render(request, "dashboard/run_new.html", context, status=status)
 
 

@@ -80,7 +80,7 @@ def test_it_says_what_to_do_without_templates(viewer_client: Client) -> None:
 
 def test_it_shows_what_a_version_expands_to(viewer_client: Client, mine: TemplateVersion) -> None:
     page = page_of(viewer_client, "/templates/mine/")
-    assert "<b>4 runs</b>: 2 model × 2 batch." in page
+    assert "<b>4 runs</b>: model (2) × batch (2)." in page
     assert "qwen3-moe-tiny" in page
     assert "scenario is prefill in every row" in page
     assert HOSTILE not in page
