@@ -27,6 +27,12 @@ def register(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
         metavar="CLEAN.json.gz",
         help="write a copy of the trace without credentials, environment, host and user names",
     )
+    analyze.add_argument(
+        "--known",
+        type=Path,
+        metavar="FILE",
+        help="what the workload's history and platform say, as the dashboard writes it",
+    )
     analyze.set_defaults(handler=run_analyze)
     flame = subparsers.add_parser("flame", help="write a speedscope file of a trace")
     flame.add_argument("trace", type=Path, metavar="TRACE")
@@ -35,8 +41,9 @@ def register(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
 
 
 def run_analyze(args: argparse.Namespace) -> int:
-    """`analyze TRACE [TRACE ...] [--json] [--out DIR] [--redact CLEAN]`."""
+    """`analyze TRACE [TRACE ...] [--json] [--out DIR] [--redact CLEAN] [--known FILE]`."""
     from profiler.analysis.ingest import ingest
+    from profiler.analysis.known import load_known
     from profiler.analysis.report import dump
     from profiler.trace.secrets import redact
 
@@ -44,7 +51,8 @@ def run_analyze(args: argparse.Namespace) -> int:
         if len(args.traces) != 1:
             raise TraceError("--redact takes one trace", "clean the ranks one by one")
         redact(args.traces[0], args.redact)
-    report = ingest(args.traces, args.out)
+    known = load_known(args.known) if args.known is not None else None
+    report = ingest(args.traces, args.out, known=known)
     if args.json:
         sys.stdout.buffer.write(dump(report) + b"\n")
         sys.stdout.buffer.flush()

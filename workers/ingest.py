@@ -21,6 +21,7 @@ from dashboard.services.contract import (
     WorkerIdentity,
 )
 from dashboard.services.events import INGEST_QUEUE
+from profiler.analysis.known import dump_known
 from profiler.errors import UserError, printable
 from profiler.units import duration, size
 from workers.capture import Log, Stream
@@ -42,6 +43,7 @@ from workers.server import Server
 logger = logging.getLogger(__name__)
 
 REDACTED_FILE = "redacted.json.gz"
+KNOWN_FILE = "known.json"
 REQUIRED = ("report.json", "flame.speedscope.json.gz")
 FILES = (*REQUIRED, "flamegraph.json.gz", "events.parquet", "collectives.json", REDACTED_FILE)
 FILE_LIMIT_BYTES = 8 << 30
@@ -125,8 +127,12 @@ class TraceDuty:
             return self._reject(claim, error.message, error.hint)
         out = folder / "out"
         redact = ["--redact", str(out / REDACTED_FILE)] if claim.redact else []
+        beside = []
+        if claim.known is not None:
+            (folder / KNOWN_FILE).write_bytes(dump_known(claim.known))
+            beside = ["--known", str(folder / KNOWN_FILE)]
         outcome = Reading(claim, folder, self._limits, self._stop).run(
-            [sys.executable, *self.reader, str(raw), "--json", "--out", str(out), *redact],
+            [sys.executable, *self.reader, str(raw), "--json", "--out", str(out), *redact, *beside],
             lambda: self._server.renew_trace(claim.trace_id, claim.fence),
             self._renew_s,
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from profiler.analysis.known import Known
+
 PROTOCOL = 1
 """Grows when a message changes meaning; a worker of another version claims nothing."""
 
@@ -188,6 +190,8 @@ class TraceClaim:
     sha256: str
     redact: bool = False
     """Whether a copy without personal details is wanted too."""
+    known: Known | None = None
+    """What the run's workload and platform say beside the trace; None for uploads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from dashboard.services.contract import (
     TraceOutcome,
     WorkerIdentity,
 )
+from dashboard.services.known import known_of
 from profiler.analysis.report import Report, load_report
 from profiler.errors import UserError, printable
 from profiler.trace.ranks import rank_in_name
@@ -143,12 +144,12 @@ def next_traces(limit: int) -> list[tuple[int, int]]:
     return [(pk, attempt + 1) for pk, attempt in rows.values_list("pk", "attempt")[:limit]]
 
 
-@transaction.atomic
 def claim_trace(trace_id: int, attempt: int, worker: WorkerIdentity) -> TraceClaim | None:
     """Take a pending trace; None when it is not to be had."""
     trace = Trace.objects.select_related("raw").filter(pk=trace_id).first()
     if trace is None or worker.protocol != PROTOCOL:
         return None
+    # One statement decides who has it; what is known beside it takes longer to find.
     taken = Trace.objects.filter(
         pk=trace_id, state=TraceState.PENDING, attempt=attempt - 1, fence=trace.fence
     ).update(
@@ -166,6 +167,7 @@ def claim_trace(trace_id: int, attempt: int, worker: WorkerIdentity) -> TraceCla
         name=trace.name,
         sha256=trace.raw.sha256,
         redact=trace.redaction_wanted,
+        known=known_of(trace),
     )
 
 

@@ -8,7 +8,16 @@ from pathlib import Path
 from profiler.analysis.calltree import CallTree, Frames, call_tree
 from profiler.analysis.collectives import collective_rows
 from profiler.analysis.critical import critical_path
-from profiler.analysis.findings import Context, find, finding_rows, pricing_of
+from profiler.analysis.findings import (
+    NO_FINDINGS,
+    Context,
+    finding_rows,
+    findings_of,
+    pricing_of,
+    scene_of,
+)
+from profiler.analysis.findings.scene import Scene
+from profiler.analysis.findings.typical import typical_calls
 from profiler.analysis.idle import idle_rows
 from profiler.analysis.kernels import kernel_rows
 from profiler.analysis.launches import launch_report
@@ -61,6 +70,7 @@ class Analysed:
     tree: CallTree
     frames: Frames
     report: Report
+    scene: Scene | None
 
 
 def linked(raw: RawTrace) -> Linked:
@@ -103,9 +113,18 @@ def analysed(path: Path, found: Linked, context: Context | None = None) -> Analy
         critical_path=critical_path(trace, structure),
         roofline=roofline_report(roofline(trace, structure, peaks, times), peaks),
     )
-    result = find(trace, structure, report, replace(known, peaks=peaks))
-    report = replace(report, findings=finding_rows(result), pricing=pricing_of(result))
-    return Analysed(path, trace, structure, tree, frames, report)
+    known = replace(known, peaks=peaks)
+    scene = scene_of(trace, structure, report, known)
+    report = priced(report, scene, known.noise)
+    if scene is not None:
+        report = replace(report, typical=typical_calls(scene))
+    return Analysed(path, trace, structure, tree, frames, report, scene)
+
+
+def priced(report: Report, scene: Scene | None, noise: float) -> Report:
+    """The report with what could be won."""
+    result = findings_of(scene, noise) if scene is not None else NO_FINDINGS
+    return replace(report, findings=finding_rows(result), pricing=pricing_of(result))
 
 
 def flame_of(results: Analysed) -> Flame:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 class PeakFacts:
     """What the device can do at most, and how far that may be trusted.
 
-    `label` is `measured` (on the platform), `datasheet` (checked against the
-    published sheet) or `unverified`: then there are rates, but no efficiency.
+    `label` is `measured` (on the platform), `entered` (by a person, for the
+    platform or the run), `datasheet` (checked against the published sheet) or
+    `unverified`: then there are rates, but no efficiency.
     `flops` in FLOP/s by type, `bandwidth` of memory in bytes/s.
     """
 
@@ -81,6 +82,23 @@ class RooflineReport:
     operators: list[BoundRow] = field(default_factory=list)
     shapes: list[BoundRow] = field(default_factory=list)
     uncounted: list[UncountedRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypicalCall:
+    """One operator with one set of inputs: the time of a call in the steps that were replayed.
+
+    Device time with everything in it, on a processor host time. `noise_ns` is
+    the spread of a call: 1.4826 x the median absolute deviation. Later runs
+    of the workload are held against it.
+    """
+
+    name: str
+    shapes: str = ""
+    dtypes: str = ""
+    calls: int
+    median_ns: int
+    noise_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

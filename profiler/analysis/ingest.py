@@ -16,6 +16,8 @@ from profiler.trace.read import Reading
 if TYPE_CHECKING:
     from profiler.analysis.analyse import Analysed, Linked
     from profiler.analysis.collectives import Calls
+    from profiler.analysis.findings.scene import Scene
+    from profiler.analysis.known import Known
     from profiler.analysis.ranks import RankInput
     from profiler.analysis.report import Report
 
@@ -35,41 +37,68 @@ def analyse(path: Path, limits: Limits | None = None) -> Analysed:
         return analysed(path, linked(reading.finish()))
 
 
-def ingest(paths: Sequence[Path], out: Path | None, *, limits: Limits | None = None) -> Report:
+def ingest(
+    paths: Sequence[Path],
+    out: Path | None,
+    *,
+    limits: Limits | None = None,
+    known: Known | None = None,
+) -> Report:
     """Analyse one trace, or several ranks of one run, and store the results in `out`.
 
     Writes `report.json`, `events.parquet`, `flame.speedscope.json.gz`,
     `flamegraph.json.gz` and, where there are collectives, `collectives.json`;
     with several traces those of each rank go to `rank-<n>/`, in the order
-    given. `out` may be None to store nothing. Raises `TraceError` on unusable files.
+    given. `out` may be None to store nothing. `known` is what the workload's
+    history and platform say beside the trace. Raises `TraceError` on unusable files.
     """
     if not paths:
         raise TraceError("no trace given", "name at least one file")
     try:
         if len(paths) == 1:
-            return _ingest_one(paths[0], out, limits)[0]
-        return _ingest_set(paths, out, limits)
+            return _ingest_one(paths[0], out, limits, known)[0]
+        return _ingest_set(paths, out, limits, known)
     except OSError as error:
         reason = error.strerror or str(error)
         raise TraceError(f"{out} cannot be written: {reason}", "check the folder") from None
 
 
-def _ingest_set(paths: Sequence[Path], out: Path | None, limits: Limits | None) -> Report:
-    """Analyse ranks one after the other; the report is the lowest rank's with `ranks` filled."""
+def _ingest_set(
+    paths: Sequence[Path], out: Path | None, limits: Limits | None, known: Known | None
+) -> Report:
+    """Analyse ranks one after the other; the report is the lowest rank's with `ranks` filled.
+
+    Its findings are those of all ranks together: what equal ranks would save is among them.
+    """
     from profiler.analysis.ranks import RankInput, rank_set
     from profiler.analysis.report import dump
 
     inputs: list[RankInput] = []
+    first: tuple[int, Scene | None] | None = None
     for place, path in enumerate(paths):
-        report, calls = _ingest_one(path, out and out / f"rank-{place}", limits)
+        report, calls, scene = _ingest_one(path, out and out / f"rank-{place}", limits, known)
         inputs.append(RankInput(rank_of(report, place), report, calls, report.trace.base_ns))
+        # Only the lowest rank is kept: a trace is far larger than its report.
+        if first is None or inputs[-1].rank < first[0]:
+            first = (inputs[-1].rank, scene)
+        del scene
     if len({one.rank for one in inputs}) < len(inputs):
         inputs = [replace(one, rank=place) for place, one in enumerate(inputs)]
     inputs.sort(key=lambda one: one.rank)
     combined = replace(inputs[0].report, ranks=rank_set(inputs))
+    combined = _levelled(combined, first[1] if first is not None else None, known)
     if out is not None:
         (out / REPORT_FILE).write_bytes(dump(combined))
     return combined
+
+
+def _levelled(combined: Report, scene: Scene | None, known: Known | None) -> Report:
+    from profiler.analysis.analyse import priced
+
+    if scene is None:
+        return combined
+    scene.ranks = combined.ranks
+    return priced(combined, scene, known.noise if known is not None else 0.0)
 
 
 def rank_of(report: Report, place: int) -> int:
@@ -80,7 +109,9 @@ def rank_of(report: Report, place: int) -> int:
     return place if named is None else named
 
 
-def _ingest_one(path: Path, out: Path | None, limits: Limits | None) -> tuple[Report, Calls]:
+def _ingest_one(
+    path: Path, out: Path | None, limits: Limits | None, known: Known | None
+) -> tuple[Report, Calls, Scene | None]:
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
     with Reading(path, limits or Limits()) as reading:
@@ -88,6 +119,7 @@ def _ingest_one(path: Path, out: Path | None, limits: Limits | None) -> tuple[Re
         from profiler.analysis.analyse import analysed, flame_of, linked
         from profiler.analysis.calls import dump_calls
         from profiler.analysis.collectives import collective_calls
+        from profiler.analysis.findings import context_of
         from profiler.analysis.flamegraph import flame_graph_of, pack
         from profiler.analysis.report import dump
 
@@ -95,10 +127,10 @@ def _ingest_one(path: Path, out: Path | None, limits: Limits | None) -> tuple[Re
         found = linked(reading.finish())
     if storing is not None:
         storing.start(found)
-    results = analysed(path, found)
+    results = analysed(path, found, context_of(known) if known is not None else None)
     report, calls = results.report, collective_calls(found.trace, found.structure)
     if out is None or storing is None:
-        return report, calls
+        return report, calls, results.scene
     document = flame_of(results)
     report = _with_warnings(report, [f"flame graph: {cut}" for cut in document.cuts])
     (out / FLAME_FILE).write_bytes(document.compressed())
@@ -107,7 +139,7 @@ def _ingest_one(path: Path, out: Path | None, limits: Limits | None) -> tuple[Re
         (out / CALLS_FILE).write_bytes(dump_calls(calls))
     (out / REPORT_FILE).write_bytes(dump(report))
     storing.finish()
-    return report, calls
+    return report, calls, results.scene
 
 
 class _Storing:

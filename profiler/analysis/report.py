@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from profiler.analysis.bounds import Pricing, RooflineReport
+from profiler.analysis.bounds import Pricing, RooflineReport, TypicalCall
 from profiler.errors import TraceError
 
 SCHEMA = 1
@@ -338,6 +338,7 @@ class Report:
     ranks: RankSet | None = None
     roofline: RooflineReport | None = None
     pricing: Pricing | None = None
+    typical: list[TypicalCall] = field(default_factory=list)
 
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")

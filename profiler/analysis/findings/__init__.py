@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from profiler.analysis.findings.engine import (
+    NO_FINDINGS,
     Context,
+    context_of,
     find,
     finding_rows,
+    findings_of,
     pricing_of,
     scene_of,
 )
@@ -13,14 +16,17 @@ from profiler.analysis.findings.types import Finding, FindingsResult, PastOperat
 from profiler.analysis.findings.what_if import Price, WhatIf, what_if
 
 __all__ = [
+    "NO_FINDINGS",
     "Context",
     "Finding",
     "FindingsResult",
     "PastOperator",
     "Price",
     "WhatIf",
+    "context_of",
     "find",
     "finding_rows",
+    "findings_of",
     "pricing_of",
     "scene_of",
     "what_if",

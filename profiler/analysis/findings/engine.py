@@ -8,17 +8,19 @@ from profiler.analysis.bounds import Pricing
 from profiler.analysis.findings.ranking import FOLD_SHARE, rank
 from profiler.analysis.findings.registry import candidates
 from profiler.analysis.findings.scene import Scene
-from profiler.analysis.findings.types import Finding, FindingsResult, Past
+from profiler.analysis.findings.types import Finding, FindingsResult, Past, PastOperator
+from profiler.analysis.known import Known
 from profiler.analysis.replay.build import build
 from profiler.analysis.replay.cut import cut
 from profiler.analysis.replay.window import EVENT_LIMIT, window_of
 from profiler.analysis.report import FindingRow, RankSet, Report
 from profiler.analysis.roofline.peaks import Peaks, peaks_of
+from profiler.analysis.roofline.summary import peaks_from
 from profiler.analysis.roofline.table import roofline
 from profiler.trace.link import Structure
 from profiler.trace.model import Trace
 
-_NOTHING = FindingsResult(
+NO_FINDINGS = FindingsResult(
     findings=(),
     folded=(),
     steps=0,
@@ -80,14 +82,37 @@ def scene_of(
     )
 
 
+def context_of(known: Known) -> Context:
+    """What a file of a workload's history says, as the engine takes it."""
+    past = {
+        (call.name, call.shapes, call.dtypes): PastOperator(
+            median_ns=call.median_ns,
+            noise_ns=call.noise_ns,
+            run=known.past_run,
+            commit=known.past_commit,
+        )
+        for call in known.past
+    }
+    return Context(
+        peaks=peaks_from(known.peak) if known.peak is not None else None,
+        past=past or None,
+        dtype=known.dtype,
+        noise=known.noise,
+    )
+
+
 def find(
     trace: Trace, structure: Structure, report: Report | None = None, context: Context | None = None
 ) -> FindingsResult:
     """All findings of a trace, priced and ranked."""
     scene = scene_of(trace, structure, report, context)
     if scene is None:
-        return _NOTHING
-    noise = context.noise if context is not None else 0.0
+        return NO_FINDINGS
+    return findings_of(scene, context.noise if context is not None else 0.0)
+
+
+def findings_of(scene: Scene, noise: float = 0.0) -> FindingsResult:
+    """The same for a scene that is there already."""
     return rank(scene, candidates(scene), noise)
 
 

@@ -17,11 +17,15 @@ LEAST = 1.03
 def find(scene: Scene) -> list[Candidate]:
     """One candidate per signature that the past knows and that got slower beyond noise."""
     out = []
-    for number, made in enumerate(scene.roof.signatures):
-        past = (scene.past or {}).get((made.name, made.shapes, made.dtypes))
-        if past is None:
+    known = scene.past or {}
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for number, made in enumerate(scene.roof.signatures if known else ()):
+        groups.setdefault((made.name, made.shapes, made.dtypes), []).append(number)
+    for (name, shapes, dtypes), numbers in groups.items():
+        past = known.get((name, shapes, dtypes))
+        if past is None or past.median_ns <= 0:
             continue
-        key = scene.roof.timed == number
+        key = np.isin(scene.roof.timed, numbers)
         each = scene.roof.time_ns[key]
         if not len(each):
             continue
@@ -34,12 +38,12 @@ def find(scene: Scene) -> list[Candidate]:
         out.append(
             Candidate(
                 kind="regressed_operator",
-                subject=made.name,
-                title=f"{made.name} is {change(ratio)} against its best past run",
+                subject=name,
+                title=f"{name} is {change(ratio)} against its best past run",
                 advice="Look at the commits since that run and the differential flame graph.",
-                change=scene.scaled(made.name, frames, past.median_ns / median),
+                change=scene.scaled(name, frames, past.median_ns / median),
                 evidence={
-                    "shapes": made.shapes,
+                    "shapes": shapes,
                     "call_ns": round(median),
                     "past_ns": past.median_ns,
                     "past": duration(past.median_ns),

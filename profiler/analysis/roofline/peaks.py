@@ -28,8 +28,9 @@ class Peaks:
 
     `flops` in FLOP/s by type (`tf32` beside the types), bandwidths in
     bytes/s, memory in bytes; absent is unknown. `origin` says where from:
-    `measured` on the platform or a `datasheet`. Only a verified or measured
-    peak may give percentages and recoverable time (`usable`).
+    `measured` on the platform, `entered` for it by a person, or a `datasheet`.
+    Only a measured, entered or verified peak may give percentages and
+    recoverable time (`usable`).
     """
 
     device: str
@@ -45,7 +46,7 @@ class Peaks:
     @property
     def usable(self) -> bool:
         """Whether percentages may be derived from it."""
-        return self.origin == "measured" or self.verified
+        return self.origin in ("measured", "entered") or self.verified
 
     def rate(self, dtype: str) -> float | None:
         """Peak FLOP/s for arithmetic in `dtype`."""

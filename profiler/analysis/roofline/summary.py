@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import date
 
 from profiler.analysis.bounds import BoundRow, PeakFacts, RooflineReport, UncountedRow
 from profiler.analysis.roofline.peaks import Peaks
@@ -27,6 +28,21 @@ def roofline_report(roof: Roofline, peaks: Peaks | None) -> RooflineReport:
         operators=sorted(by_name, key=_place),
         shapes=sorted(_grouped(roof.rows, total, by_shapes=True), key=_place),
         uncounted=[_uncounted(row) for row in silent],
+    )
+
+
+def peaks_from(facts: PeakFacts) -> Peaks:
+    """The peaks that `peak_facts` described."""
+    known = facts.label in ("measured", "entered")
+    return Peaks(
+        device=facts.device,
+        flops=facts.flops,
+        bandwidth=facts.bandwidth,
+        memory_bytes=facts.memory_bytes,
+        origin=facts.label if known else "datasheet",
+        source=facts.source,
+        as_of=date.fromisoformat(facts.as_of) if facts.as_of else None,
+        verified=facts.label == "datasheet",
     )
 
 
