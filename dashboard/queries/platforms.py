@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Case, Count, Max, Q, QuerySet, When
 
-from dashboard.models import NoiseFloor, Platform, Result, RunState
+from dashboard.models import NoiseFloor, Platform, Result, Run, RunState
 from dashboard.models.runs import ACTIVE
 from dashboard.queries.status import heartbeats
 from dashboard.services.clock import db_now
@@ -35,6 +35,7 @@ FACTS = (
 class FloorView:
     """A stored noise floor with what it means for a comparison."""
 
+    workload_id: int
     model: str
     scenario: str
     workload: str
@@ -143,6 +144,16 @@ def floors_of(platform: Platform) -> tuple[FloorView, ...]:
     return tuple(sorted(views, key=lambda v: (not v.is_headline, -v.measured_at.timestamp())))
 
 
+def floor_for(run: Run) -> FloorView | None:
+    """The newest floor of the headline metric on the run's platform, of its own workload first."""
+    own = Case(When(workload_id=run.workload_id, then=1), default=0)
+    rows = NoiseFloor.objects.filter(
+        platform_id=run.platform_id, metric=HEADLINE[run.workload.scenario]
+    ).select_related("workload__model")
+    row = rows.annotate(own=own).order_by("-own", "-id").first()
+    return floor_view(row) if row else None
+
+
 def _headline_floors() -> Iterable[tuple[NoiseFloor, FloorView]]:
     """Per platform the newest floor of a headline metric, oldest first so that it wins."""
     names = set(HEADLINE.values())
@@ -165,6 +176,7 @@ def floor_view(row: NoiseFloor) -> FloorView:
     rough = row.n // 2 < noise.ENOUGH_PAIRS
     measured = noise.NoiseFloor(typical=row.floor, worst=row.worst, differences=(), few=rough)
     return FloorView(
+        workload_id=row.workload_id,
         model=row.workload.model.name,
         scenario=row.workload.scenario,
         workload=row.workload.label,

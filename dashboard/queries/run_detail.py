@@ -9,7 +9,7 @@ import msgspec
 
 from dashboard.models import Attempt, MetricValue, Result, Run, RunArtifact, RunEvent, Trace
 from profiler.metrics import HEADLINE, METRICS
-from profiler.types import Environment, ModelFacts
+from profiler.types import Contamination, Environment, ModelFacts
 from profiler.types import Result as ResultDocument
 
 _TRACE_FILES = ("raw", "report", "flame", "graph", "redacted")
@@ -47,6 +47,7 @@ class ResultView:
     environment: Environment
     warnings: tuple[str, ...]
     profiler_version: str
+    contamination: Contamination | None
 
     @property
     def headline(self) -> MetricView:
@@ -119,6 +120,7 @@ def result_view(run: Run) -> ResultView | None:
         environment=msgspec.convert(row.environment, Environment),
         warnings=document.warnings,
         profiler_version=document.profiler_version,
+        contamination=document.contamination,
     )
 
 

@@ -10,8 +10,10 @@ from django.views.decorators.vary import vary_on_headers
 from dashboard.forms.runs import FileForm, MetricForm, RunFilterForm, new_nonce
 from dashboard.forms.traces import OperatorFilterForm
 from dashboard.models import Run
+from dashboard.panels.contamination import disturbed, other_warnings
 from dashboard.panels.samples import samples_panel
 from dashboard.panels.trace import trace_panels
+from dashboard.queries.platforms import floor_for
 from dashboard.queries.run_detail import get_run, result_view, run_view
 from dashboard.queries.run_detail import run_file as find_file
 from dashboard.queries.run_log import log_tail
@@ -57,6 +59,9 @@ def run_detail(request: SignedInRequest, run_id: int) -> HttpResponse:
         "status": status_of(run),
         "log": log_tail(run),
         "trace": trace_panels(view.trace, operators) if view.trace else None,
+        "floor": floor_for(run) if view.result else None,
+        "disturbed": disturbed(view.result) if view.result else None,
+        "warnings": other_warnings(view.result) if view.result else (),
         "samples": samples_panel(view.result, metric) if view.result else None,
         "nonce": new_nonce(),
         "may_cancel": may_cancel(request.user, run),
