@@ -119,7 +119,7 @@ def queue_template(
     specs: Sequence[RunSpec],
     *,
     platform: Platform,
-    user: User,
+    user: User | None,
     seed: int,
     key: str | None,
 ) -> list[Run]:
