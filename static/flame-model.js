@@ -5,7 +5,7 @@
   const LIMIT = 5000;
   const ALL = "all";
   const KINDS = ["module", "operator", "runtime", "python", "mark", "compute", "communication",
-    "copy", "fill", "wait", "device", "cause", "other"]; // as in profiler/analysis/flamegraph.py
+    "copy", "fill", "wait", "device", "cause", "other"]; // as in profiler/analysis/flame_document.py
 
   // The same rule as profiler/units.py: three significant digits, the largest unit above one.
   function duration(ns) {

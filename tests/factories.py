@@ -24,6 +24,8 @@ from dashboard.models import (
     Heartbeat,
     MetricValue,
     Model,
+    Note,
+    NoteKind,
     Operator,
     Platform,
     Result,
@@ -39,7 +41,7 @@ from dashboard.models import (
 )
 from dashboard.services import artifacts
 from profiler import spec as specs
-from profiler.analysis.flamegraph import FlameGraph, View
+from profiler.analysis.flame_document import FlameGraph, View
 from profiler.analysis.report import (
     Launches,
     OperatorRow,
@@ -331,6 +333,14 @@ def make_trace(state: str = TraceState.PENDING, *, run: Run | None = None, **fie
         stored = {} if "report" in fields else {"report": make_artifact(), "flame": make_artifact()}
         values |= {**stored, **results}
     return Trace.objects.create(**(values | fields))
+
+
+def make_note(text: str = "Fuse it.", **fields: Any) -> Note:
+    """A note, on `aten::mm` unless said otherwise."""
+    about = {"kind": NoteKind.OPERATOR, "operator": "aten::mm"}
+    values = {"text": text, "created_at": timezone.now()} | (about if "kind" not in fields else {})
+    author = fields.pop("author", None) or make_user()
+    return Note.objects.create(author=author, **(values | fields))
 
 
 def make_set(*traces: Trace) -> TraceSet:

@@ -14,6 +14,7 @@ from dashboard.models.comparisons import (
     Side,
 )
 from dashboard.models.groups import GroupKind, NoiseFloor, RunGroup
+from dashboard.models.notes import Note, NoteKind
 from dashboard.models.runs import (
     Attempt,
     FailureKind,
@@ -49,6 +50,8 @@ __all__ = [
     "MetricValue",
     "Model",
     "NoiseFloor",
+    "Note",
+    "NoteKind",
     "Operator",
     "Outbox",
     "Pair",

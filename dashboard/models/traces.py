@@ -74,6 +74,7 @@ class Trace(models.Model):
     device_kind = models.CharField(max_length=40, blank=True)
     events = models.BigIntegerField(null=True)
     span_ns = models.BigIntegerField(null=True)
+    steps = models.PositiveIntegerField(null=True, help_text="absent in readings of before")
     uploaded_by = models.ForeignKey("dashboard.User", null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField()
     rung_at = models.DateTimeField(null=True, help_text="when a message last went out for it")

@@ -14,7 +14,7 @@ from dashboard.forms.flame import VIEWS
 from dashboard.models import Trace
 from dashboard.panels.table import Column, Table
 from dashboard.queries.reports import read_graph
-from profiler.analysis.flamegraph import CATEGORIES, FlameGraph, View
+from profiler.analysis.flame_document import CATEGORIES, FlameGraph, View
 from profiler.analysis.report import QualityReport
 
 TABLE_FRAMES = 1_000

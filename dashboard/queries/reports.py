@@ -7,7 +7,7 @@ from functools import lru_cache
 import msgspec
 
 from dashboard.services import artifacts
-from profiler.analysis.flamegraph import FlameGraph, unpack
+from profiler.analysis.flame_document import FlameGraph, unpack
 from profiler.analysis.report import Report
 from profiler.errors import TraceError
 

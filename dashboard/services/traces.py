@@ -206,6 +206,7 @@ def _accept(trace_id: int, fence: int, report: Report, kept: dict[str, Artifact]
         device_kind=report.trace.device_kind[:40],
         events=report.trace.events,
         span_ns=report.span_ns,
+        steps=len(report.steps),
         parser_version=str(report.schema),
     )
     if not won:

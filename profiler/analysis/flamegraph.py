@@ -7,36 +7,27 @@ host stack (module path -> operator -> kernel), `host` the host's self time,
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from heapq import nsmallest
 
-import msgspec
 import numpy as np
 
 from profiler.analysis.analyse import Analysed
 from profiler.analysis.calltree import CallTree, Frames
+from profiler.analysis.flame_document import CATEGORIES, FlameGraph, Fold, View
 from profiler.analysis.idle import CAUSES, device_gaps
 from profiler.analysis.operators import module_path
 from profiler.analysis.roofline.table import Roofline
-from profiler.errors import TraceError
 from profiler.trace.batch import NONE
 from profiler.trace.clock import Int64
 from profiler.trace.kinds import DEVICE_CLASSES, Kind
 from profiler.trace.link import Structure
 from profiler.trace.model import Trace
 
-SCHEMA = 1
 NODE_LIMIT = 20_000
 """Frames kept per view; smaller ones are folded into their parent and counted."""
 NO_HOST = "(not attributed to the host)"
 NO_LAUNCH = "(launched outside the recording)"
-CATEGORIES = (
-    *("module", "operator", "runtime", "python", "mark"),
-    *("compute", "communication", "copy", "fill", "wait"),
-    *("device", "cause", "other"),
-)
 _PYTHON_MODULE = "nn.Module: "
 _HOST_CATEGORIES = {
     Kind.MODULE: "module",
@@ -45,78 +36,6 @@ _HOST_CATEGORIES = {
     Kind.PYTHON: "python",
     Kind.ANNOTATION: "mark",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fold:
-    """What was too small to keep below frame `at` (-1: at the root): how many frames, their ns."""
-
-    at: int
-    frames: int
-    total_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """Frames, parents before children; all lists are aligned.
-
-    `parent` is -1 at the root, `name` indexes `FlameGraph.names`, `category`
-    indexes `CATEGORIES`. `self_ns` excludes the frames inside; frames and
-    `folded` together add up to `total_ns`. `efficiency` is the share of the
-    roofline the frame reached in thousandths, -1 where it is not known; empty
-    when no frame has one.
-    """
-
-    kind: str
-    total_ns: int
-    parent: list[int]
-    name: list[int]
-    category: list[int]
-    self_ns: list[int]
-    calls: list[int]
-    folded: list[Fold]
-    efficiency: list[int] = field(default_factory=list)
-
-    def totals(self) -> list[int]:
-        """Time of each frame with everything inside it."""
-        total = list(self.self_ns)
-        for fold in self.folded:
-            if fold.at >= 0:
-                total[fold.at] += fold.total_ns
-        for at in range(len(total) - 1, -1, -1):
-            if self.parent[at] >= 0:
-                total[self.parent[at]] += total[at]
-        return total
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlameGraph:
-    """The document: views that hold anything, with their names."""
-
-    schema: int = SCHEMA
-    steps: int
-    names: list[str]
-    views: list[View]
-
-    def view(self, kind: str) -> View | None:
-        """The view of that kind, None when the trace has nothing for it."""
-        return next((view for view in self.views if view.kind == kind), None)
-
-
-_DECODER = msgspec.json.Decoder(FlameGraph)
-
-
-def pack(graph: FlameGraph) -> bytes:
-    """The document as gzipped JSON; equal graphs give equal bytes."""
-    return gzip.compress(msgspec.json.encode(graph), compresslevel=6, mtime=0)
-
-
-def unpack(content: bytes) -> FlameGraph:
-    """The document from its gzipped JSON; raises `TraceError` when it is none."""
-    try:
-        return _DECODER.decode(gzip.decompress(content))
-    except (OSError, EOFError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise TraceError(f"the flame graph is damaged: {error}", "read the trace again") from None
 
 
 def flame_graph_of(results: Analysed, roof: Roofline | None = None) -> FlameGraph:

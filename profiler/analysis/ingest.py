@@ -26,6 +26,7 @@ EVENTS_FILE = "events.parquet"
 FLAME_FILE = "flame.speedscope.json.gz"
 GRAPH_FILE = "flamegraph.json.gz"
 CALLS_FILE = "collectives.json"
+STEPS_FILE = "replay.bin"
 
 
 def analyse(path: Path, limits: Limits | None = None) -> Analysed:
@@ -47,8 +48,8 @@ def ingest(
     """Analyse one trace, or several ranks of one run, and store the results in `out`.
 
     Writes `report.json`, `events.parquet`, `flame.speedscope.json.gz`,
-    `flamegraph.json.gz` and, where there are collectives, `collectives.json`;
-    with several traces those of each rank go to `rank-<n>/`, in the order
+    `flamegraph.json.gz`, where steps were replayed `replay.bin` and where
+    there are collectives `collectives.json`; with several traces those of each rank go to `rank-<n>/`, in the order
     given. `out` may be None to store nothing. `known` is what the workload's
     history and platform say beside the trace. Raises `TraceError` on unusable files.
     """
@@ -94,11 +95,12 @@ def _ingest_set(
 
 def _levelled(combined: Report, scene: Scene | None, known: Known | None) -> Report:
     from profiler.analysis.analyse import priced
+    from profiler.analysis.findings import findings_of
 
     if scene is None:
         return combined
     scene.ranks = combined.ranks
-    return priced(combined, scene, known.noise if known is not None else 0.0)
+    return priced(combined, findings_of(scene, known.noise if known is not None else 0.0))
 
 
 def rank_of(report: Report, place: int) -> int:
@@ -116,11 +118,12 @@ def _ingest_one(
         out.mkdir(parents=True, exist_ok=True)
     with Reading(path, limits or Limits()) as reading:
         # Loaded while helpers already decode.
-        from profiler.analysis.analyse import analysed, flame_of, linked
+        from profiler.analysis.analyse import analysed, flame_of, linked, steps_of
         from profiler.analysis.calls import dump_calls
         from profiler.analysis.collectives import collective_calls
         from profiler.analysis.findings import context_of
-        from profiler.analysis.flamegraph import flame_graph_of, pack
+        from profiler.analysis.flame_document import pack
+        from profiler.analysis.flamegraph import flame_graph_of
         from profiler.analysis.report import dump
 
         storing = None if out is None else _Storing(out / EVENTS_FILE)
@@ -135,6 +138,9 @@ def _ingest_one(
     report = _with_warnings(report, [f"flame graph: {cut}" for cut in document.cuts])
     (out / FLAME_FILE).write_bytes(document.compressed())
     (out / GRAPH_FILE).write_bytes(pack(flame_graph_of(results)))
+    steps = steps_of(results)
+    if steps is not None:
+        (out / STEPS_FILE).write_bytes(steps)
     if calls.kind:
         (out / CALLS_FILE).write_bytes(dump_calls(calls))
     (out / REPORT_FILE).write_bytes(dump(report))

@@ -14,13 +14,24 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from dashboard.models import Repository, Role, Run, RunArtifact, RunState, Trace, TraceSet, User
+from dashboard.models import (
+    Note,
+    Repository,
+    Role,
+    Run,
+    RunArtifact,
+    RunState,
+    Trace,
+    TraceSet,
+    User,
+)
 from dashboard.services.accounts import new_sign_in_link
 from dashboard.urls import urlpatterns
-from profiler.analysis.flamegraph import pack
+from profiler.analysis.flame_document import pack
 from tests.factories import (
     make_group,
     make_graph,
+    make_note,
     make_ready_trace,
     make_result,
     make_run,
@@ -112,6 +123,13 @@ RULES: dict[str, Rule] = {
     "repository-fetch": Rule(
         get=None, post=302, roles=OPERATORS, path={"repository_id": "repository"}
     ),
+    "operator": PAGE,
+    "note-list": PAGE,
+    # Without a subject it leads to the list.
+    "note-about": Rule(get=302),
+    "note-new": Rule(post=422, roles=OPERATORS),
+    "note-edit": Rule(post=422, roles=OPERATORS, path={"note_id": "note"}),
+    "note-delete": Rule(get=None, post=302, roles=OPERATORS, path={"note_id": "note"}),
     "status": PAGE,
     "glossary": PAGE,
     # Whoever is signed in is sent on to the overview.
@@ -136,6 +154,7 @@ class Scene:
     queued: Run
     trace: Trace
     set: TraceSet
+    note: Note
     repository: Repository
     user: User | None
     person: User
@@ -153,6 +172,7 @@ class Scene:
             "platform": self.run.platform.slug,
             "repository": str(self.repository.pk),
             "panel": "kernels",
+            "note": str(self.note.pk),
             "token": new_sign_in_link(self.person),
             "user": str(self.person.pk),
         }
@@ -180,6 +200,7 @@ def scene_for(db: None) -> Iterator[Callable[[str], Scene]]:
             queued=queued,
             trace=trace,
             set=whole,
+            note=make_note(author=person),
             repository=make_repository(),
             user=user,
             person=person,
@@ -240,7 +261,7 @@ def test_it_asks_for_a_sign_in_and_comes_back(name: str, scene_for: Callable[[st
     assert response.headers["Location"] == f"/sign-in/?next={address}"
 
 
-NUMBERS = {"run_id", "trace_id", "set_id", "group_id", "repository_id", "user_id"}
+NUMBERS = {"note_id", "run_id", "trace_id", "set_id", "group_id", "repository_id", "user_id"}
 NUMBERED = [name for name, rule in RULES.items() if NUMBERS & set(rule.path)]
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from dashboard.models import Trace
 from dashboard.panels import flame
-from profiler.analysis.flamegraph import CATEGORIES, FlameGraph, Fold, View, pack
+from profiler.analysis.flame_document import CATEGORIES, FlameGraph, Fold, View, pack
 from tests.dashboard.reading import HTMX, body_of, csv_of, page_of
 from tests.dashboard.reports import quality_of
 from tests.factories import make_ready_trace, make_report, store_artifact

@@ -242,7 +242,7 @@ def test_it_stops_polling_and_loads_the_result_once_it_has_ended(viewer_client: 
     cell = status_of(viewer_client, run)
     assert "data-poll" not in cell
     assert f'hx-get="/runs/{run.pk}/" hx-trigger="load" hx-target="#run-result"' in cell
-    assert "hx-trigger" not in page_of(viewer_client, at(run))
+    assert 'hx-trigger="load"' not in page_of(viewer_client, at(run))
 
 
 def test_it_answers_htmx_with_the_parts_that_changed(viewer_client: Client) -> None:

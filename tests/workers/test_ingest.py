@@ -13,7 +13,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from dashboard.models import Trace
 from dashboard.services import artifacts, traces
 from dashboard.services.contract import WorkerIdentity
-from profiler.analysis.flamegraph import unpack
+from profiler.analysis.flame_document import unpack
 from tests.factories import make_user
 from workers.duty import places
 from workers.ingest import ReadLimits, TraceDuty

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profiler.analysis import flamegraph
-from profiler.analysis.flamegraph import CATEGORIES, FlameGraph, View, flame_graph_of, pack, unpack
+from profiler.analysis.flame_document import CATEGORIES, FlameGraph, View, pack, unpack
+from profiler.analysis.flamegraph import flame_graph_of
 from profiler.analysis.idle import CAUSES
 from profiler.analysis.ingest import GRAPH_FILE, analyse, ingest
 from profiler.analysis.roofline.peaks import Peaks
