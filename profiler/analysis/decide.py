@@ -59,7 +59,7 @@ def decide(
     looked = pairs if rung is None else pairs[: settings.rungs[rung]]
     found = _sort(looked, waiting=len(pairs) - len(looked))
     usable = not obstacles and len(found.ratios) > 0
-    estimate = shift(found.ratios, settings.interval) if usable else None
+    estimate = shift(found.ratios, settings.interval_at(rung)) if usable else None
     state, reason = _state(found.counts, estimate, settings, rung)
     if obstacles:
         state, reason = "not comparable", "environment"
@@ -94,7 +94,7 @@ def interim(pairs: Sequence[Pair], settings: Settings | None = None) -> Shift | 
     """The estimate so far, as log ratio and its interval, for progress only: it decides nothing."""
     settings = settings or Settings()
     ratios = _sort(pairs, waiting=0).ratios
-    return shift(ratios, settings.interval) if len(ratios) else None
+    return shift(ratios, settings.confidence) if len(ratios) else None
 
 
 def _relative(log_ratio: float | None) -> float | None:
@@ -160,7 +160,7 @@ def pairs_needed(ratios: Floats, settings: Settings) -> int | None:
     if effect >= margin:
         distance, tail = effect, settings.level_at(len(settings.rungs) - 1) / 2
     else:
-        distance, tail = margin - effect, (1 - settings.interval) / 2
+        distance, tail = margin - effect, (1 - settings.later) / 2
     quantiles = NormalDist().inv_cdf(1 - tail) + NormalDist().inv_cdf(POWER)
     if distance <= 0:
         return None
