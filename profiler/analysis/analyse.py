@@ -11,12 +11,14 @@ from profiler.analysis.critical import critical_path
 from profiler.analysis.findings import (
     NO_FINDINGS,
     Context,
+    FindingsResult,
     finding_rows,
     findings_of,
     pricing_of,
     scene_of,
 )
 from profiler.analysis.findings.scene import Scene
+from profiler.analysis.findings.stored import pack, replayed
 from profiler.analysis.findings.typical import typical_calls
 from profiler.analysis.idle import idle_rows
 from profiler.analysis.kernels import kernel_rows
@@ -34,7 +36,7 @@ from profiler.analysis.quality import flow_pairs, quality_report
 from profiler.analysis.report import Report, TraceFacts
 from profiler.analysis.roofline.peaks import peaks_of
 from profiler.analysis.roofline.summary import roofline_report
-from profiler.analysis.roofline.table import roofline
+from profiler.analysis.roofline.table import Roofline, roofline
 from profiler.analysis.speedscope import Flame, flame
 from profiler.analysis.steps import step_rows
 from profiler.analysis.timeline import device_key, stream_rows, timelines
@@ -62,7 +64,11 @@ class Linked:
 
 @dataclass(slots=True)
 class Analysed:
-    """One trace with everything computed from it."""
+    """One trace with everything computed from it.
+
+    `scene` is the part of it that was replayed, None where nothing was; `roof`
+    covers the whole trace and goes with `structure`.
+    """
 
     path: Path
     trace: Trace
@@ -71,6 +77,8 @@ class Analysed:
     frames: Frames
     report: Report
     scene: Scene | None
+    findings: FindingsResult
+    roof: Roofline
 
 
 def linked(raw: RawTrace) -> Linked:
@@ -94,6 +102,7 @@ def analysed(path: Path, found: Linked, context: Context | None = None) -> Analy
     times = operator_times(trace, structure)
     known = context or Context()
     peaks = known.peaks or peaks_of(trace.header.device_names)
+    roof = roofline(trace, structure, peaks, times)
     report = Report(
         trace=_facts(trace, path),
         span_ns=trace.span_ns,
@@ -111,20 +120,27 @@ def analysed(path: Path, found: Linked, context: Context | None = None) -> Analy
         operator_shapes=shape_rows(trace, structure, times),
         memory=memory_curves(trace),
         critical_path=critical_path(trace, structure),
-        roofline=roofline_report(roofline(trace, structure, peaks, times), peaks),
+        roofline=roofline_report(roof, peaks),
     )
     known = replace(known, peaks=peaks)
     scene = scene_of(trace, structure, report, known)
-    report = priced(report, scene, known.noise)
+    result = findings_of(scene, known.noise) if scene is not None else NO_FINDINGS
+    report = priced(report, result)
     if scene is not None:
         report = replace(report, typical=typical_calls(scene))
-    return Analysed(path, trace, structure, tree, frames, report, scene)
+    return Analysed(path, trace, structure, tree, frames, report, scene, result, roof)
 
 
-def priced(report: Report, scene: Scene | None, noise: float) -> Report:
+def priced(report: Report, result: FindingsResult) -> Report:
     """The report with what could be won."""
-    result = findings_of(scene, noise) if scene is not None else NO_FINDINGS
     return replace(report, findings=finding_rows(result), pricing=pricing_of(result))
+
+
+def steps_of(results: Analysed) -> bytes | None:
+    """The replayed steps as a file that answers questions; None where there was no replay."""
+    if results.scene is None:
+        return None
+    return pack(replayed(results.scene, results.findings.path))
 
 
 def flame_of(results: Analysed) -> Flame:

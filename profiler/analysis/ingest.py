@@ -49,9 +49,10 @@ def ingest(
 
     Writes `report.json`, `events.parquet`, `flame.speedscope.json.gz`,
     `flamegraph.json.gz`, where steps were replayed `replay.bin` and where
-    there are collectives `collectives.json`; with several traces those of each rank go to `rank-<n>/`, in the order
-    given. `out` may be None to store nothing. `known` is what the workload's
-    history and platform say beside the trace. Raises `TraceError` on unusable files.
+    there are collectives `collectives.json`; with several traces those of each
+    rank go to `rank-<n>/`, in the order given. `out` may be None to store
+    nothing. `known` is what the workload's history and platform say beside the
+    trace. Raises `TraceError` on unusable files.
     """
     if not paths:
         raise TraceError("no trace given", "name at least one file")

@@ -8,7 +8,7 @@ from profiler.analysis.bounds import Pricing
 from profiler.analysis.findings.ranking import FOLD_SHARE, rank
 from profiler.analysis.findings.registry import candidates
 from profiler.analysis.findings.scene import Scene
-from profiler.analysis.findings.types import Finding, FindingsResult, Past, PastOperator
+from profiler.analysis.findings.types import Finding, FindingsResult, Past, PastOperator, Path
 from profiler.analysis.known import Known
 from profiler.analysis.replay.build import build
 from profiler.analysis.replay.cut import cut
@@ -28,6 +28,7 @@ NO_FINDINGS = FindingsResult(
     joint_top_ns=0,
     joint_all_ns=0,
     exact=True,
+    path=Path(0.0, opaque=False),
     inferred_edges=0,
     dropped_edges=0,
     window="nothing recorded",

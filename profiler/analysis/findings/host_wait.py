@@ -7,7 +7,8 @@ from collections import defaultdict
 import numpy as np
 
 from profiler.analysis.findings.causes import between_regions, plain_segments
-from profiler.analysis.findings.scene import Numbers, Scene
+from profiler.analysis.findings.parts import Numbers
+from profiler.analysis.findings.scene import Scene
 from profiler.analysis.findings.types import Candidate
 from profiler.analysis.replay.change import host
 from profiler.trace.batch import NONE

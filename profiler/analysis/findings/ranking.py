@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.analysis.findings.scene import Scene
-from profiler.analysis.findings.types import Candidate, Confidence, Finding, FindingsResult
+from profiler.analysis.findings.types import Candidate, Confidence, Finding, FindingsResult, Path
 from profiler.analysis.replay.change import Change, combined
-from profiler.analysis.replay.graph import EdgeKind
+from profiler.analysis.replay.graph import EdgeKind, Graph
 from profiler.analysis.replay.schedule import critical_edges, spans_ns
 from profiler.trace.intervals import union_ns
 
@@ -33,17 +32,8 @@ SYMPTOM_WEIGHT = 0.85
 _TOP = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
-    """How much of the measured critical path the trace states: shares between 0 and 1."""
-
-    inferred: float
-    opaque: bool
-
-
-def measured_path(scene: Scene) -> Path:
+def measured_path(graph: Graph) -> Path:
     """The inferred share of the critical path's edges, and whether it runs through a graph."""
-    graph = scene.graph
     path = critical_edges(graph)
     if not len(path):
         return Path(0.0, opaque=False)
@@ -68,7 +58,7 @@ def confidence_of(path: Path, *, guessed: bool) -> Confidence:
 def rank(scene: Scene, found: Sequence[Candidate], noise: float = 0.0) -> FindingsResult:
     """Findings by gain; `noise` is the workload's noise floor as a share of the step."""
     graph = scene.graph
-    path = measured_path(scene)
+    path = measured_path(graph)
     changes = [c.change if c.change is not None else Change("") for c in found]
     measured, *spans = spans_ns(graph, [Change("unchanged"), *changes])
     made = [
@@ -88,6 +78,7 @@ def rank(scene: Scene, found: Sequence[Candidate], noise: float = 0.0) -> Findin
         joint_top_ns=scene.per_step(measured - joint[0]),
         joint_all_ns=scene.per_step(measured - joint[1]),
         exact=measured == graph.span_ns,
+        path=path,
         inferred_edges=graph.inferred,
         dropped_edges=graph.dropped,
         window=graph.window.name,
@@ -111,7 +102,7 @@ def _finding(scene: Scene, candidate: Candidate, gain_ns: int, path: Path) -> Fi
     sure = confidence_of(path, guessed=candidate.guessed)
     low = None
     if sure == "low" and gain is not None and candidate.change is not None:
-        low = min(gain, scene.per_step(exclusive_ns(scene, candidate.change)))
+        low = min(gain, scene.per_step(exclusive_ns(scene.graph, candidate.change)))
     return Finding(
         kind=candidate.kind,
         title=candidate.title,
@@ -128,9 +119,8 @@ def _finding(scene: Scene, candidate: Candidate, gain_ns: int, path: Path) -> Fi
     )
 
 
-def exclusive_ns(scene: Scene, change: Change) -> int:
+def exclusive_ns(graph: Graph, change: Change) -> int:
     """Device time the change removes while nothing else ran: the least it can bring."""
-    graph = scene.graph
     if not len(change.nodes):
         return 0
     start = graph.start[graph.hosts :]

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from profiler.analysis.findings.parts import Parts
 from profiler.analysis.findings.types import Past
 from profiler.analysis.operators import module_path
-from profiler.analysis.replay.change import Change, combined, device, gone, host, unblocked
 from profiler.analysis.replay.graph import EdgeKind, Graph
 from profiler.analysis.report import RankSet, Report
 from profiler.analysis.roofline.peaks import Peaks
@@ -26,8 +25,6 @@ from profiler.trace.link import Structure
 from profiler.trace.model import Trace
 from profiler.trace.nest import nearest
 from profiler.trace.vendors import rules
-
-Numbers = Int64 | npt.NDArray[np.floating]
 
 _NUMBERS = re.compile(r"(?<=\.)\d+(?=\.|$)")
 _SHOWN_MODULES = 8
@@ -47,7 +44,7 @@ class Intervals:
     work: Int64
 
 
-class Scene:
+class Scene(Parts):
     """A trace with its graph and roofline, seen from the findings."""
 
     def __init__(
@@ -63,25 +60,19 @@ class Scene:
         ranks: RankSet | None = None,
         dtype: str | None = None,
     ) -> None:
-        self.trace, self.structure, self.graph, self.roof = trace, structure, graph, roof
+        works = graph.works
+        super().__init__(
+            graph,
+            parent=structure.host.parent,
+            rows=structure.host.rows.astype(np.int64),
+            source=_sources(structure, works),
+            work_ns=trace.device.dur[works],
+            work_kind=trace.device.kind[works].astype(np.int64),
+        )
+        self.trace, self.structure, self.roof = trace, structure, roof
         self.report, self.past, self.ranks, self.dtype = report, past, ranks, dtype
         self.peaks = peaks if peaks is not None and peaks.usable else None
         self.unusable_peaks = peaks is not None and not peaks.usable
-
-    @property
-    def steps(self) -> int:
-        """Steps in the window, at least one."""
-        return max(1, self.graph.window.steps)
-
-    @property
-    def step_ns(self) -> int:
-        """Mean time of a step in the window."""
-        return self.graph.span_ns // self.steps
-
-    @property
-    def on_device(self) -> bool:
-        """Whether any device work is in the window; otherwise the host is what runs operators."""
-        return bool(len(self.graph.works))
 
     @cached_property
     def names(self) -> list[str]:
@@ -102,46 +93,6 @@ class Scene:
     def ruled(self, rule: str) -> Bool:
         """Positions of `Structure.host` whose name matches a rule of `vendors.toml`."""
         return self.named(rules().names[rule])
-
-    def inside(self, frames: Bool) -> Bool:
-        """The frames and everything in them."""
-        if not len(frames):
-            return frames
-        return np.asarray(frames | (nearest(self.structure.host.parent, frames) >= 0))
-
-    def segments_of(self, frames: Bool) -> Int64:
-        """Segments of the graph whose innermost frame is one of these."""
-        owner = self.graph.segments.owner
-        chosen = np.zeros(len(owner), np.bool_)
-        known = owner >= 0
-        chosen[known] = frames[owner[known]]
-        return np.flatnonzero(chosen)
-
-    @cached_property
-    def source(self) -> Int64:
-        """Per work of the graph the position of its launching call, else operator, else -1."""
-        works = self.graph.works
-        launch, op = self.structure.launch[works], self.structure.op[works]
-        row = np.where(launch >= 0, launch, op)
-        at = np.where(row >= 0, self.structure.position[np.maximum(row, 0)], NONE)
-        return np.asarray(at, np.int64)
-
-    def works_of(self, frames: Bool) -> Int64:
-        """Works (positions in `Graph.works`) launched inside these frames."""
-        known = self.source >= 0
-        chosen = np.zeros(len(self.source), np.bool_)
-        chosen[known] = frames[self.source[known]]
-        return np.flatnonzero(chosen)
-
-    @cached_property
-    def work_ns(self) -> Int64:
-        """Measured duration of each work of the graph."""
-        return self.trace.device.dur[self.graph.works]
-
-    @cached_property
-    def work_kind(self) -> Int64:
-        """Kind of each work of the graph."""
-        return self.trace.device.kind[self.graph.works].astype(np.int64)
 
     def work_names(self, works: Int64) -> list[str]:
         """Names of works (positions in `Graph.works`)."""
@@ -166,18 +117,12 @@ class Scene:
 
     def module_name(self, position: int) -> str:
         """Path of a module with layer numbers folded into `*`."""
-        return _NUMBERS.sub("*", module_path(self.names[position]))
+        return folded(self.names[position])
 
     @cached_property
     def ops(self) -> Int64:
         """Per position of `Structure.ops` the position in `Structure.host`."""
         return np.asarray(self.structure.position[self.structure.ops.rows], np.int64)
-
-    def frames(self, positions: Int64) -> Bool:
-        """A mask over `Structure.host` for some of its positions."""
-        out = np.zeros(len(self.structure.host.rows), np.bool_)
-        out[positions] = True
-        return out
 
     def in_window(self, positions: Int64) -> Int64:
         """Those positions of `Structure.host` that start inside the window."""
@@ -252,27 +197,6 @@ class Scene:
         ns = ns[(ns > 0) & (ns < 200_000)]
         return int(np.percentile(ns, 10)) if len(ns) else 5_000
 
-    def scaled(self, label: str, frames: Bool, factor: float) -> Change:
-        """Everything these frames do takes `factor` times as long: device work, else host time."""
-        if self.on_device:
-            works = self.works_of(frames)
-            return self.with_work_ns(label, works, self.work_ns[works] * factor)
-        mine = self.segments_of(frames)
-        return host(label, mine, (self.graph.segment_ns[mine] * factor).astype(np.int64))
-
-    def with_work_ns(self, label: str, works: Int64, ns: Numbers) -> Change:
-        """Works (positions in `Graph.works`) with new durations."""
-        return device(self.graph, label, self.graph.works[works], np.asarray(ns).astype(np.int64))
-
-    def without(self, label: str, frames: Bool) -> Change:
-        """These frames never ran: their work, their host time and their waits are gone."""
-        works = self.graph.works[self.works_of(frames)]
-        mine = self.segments_of(frames)
-        rows = self.structure.host.rows[frames].astype(np.int64)
-        idle = host(label, mine, np.zeros(len(mine), np.int64))
-        free = unblocked(self.graph, label, rows)
-        return combined(label, [gone(self.graph, label, works), idle, free])
-
     def python_after(self, positions: Int64) -> Int64:
         """Segments outside of operators that begin where one of these frames ends."""
         parts, rows = self.graph.segments, self.structure.host.rows[positions]
@@ -292,9 +216,18 @@ class Scene:
         """Host time of segments as the graph counts it."""
         return int(self.graph.segment_ns[segments].sum())
 
-    def per_step(self, ns: float) -> int:
-        """A total of the window per step."""
-        return round(ns / self.steps)
+
+def folded(name: str) -> str:
+    """Path of a module frame with layer numbers folded into `*`."""
+    return _NUMBERS.sub("*", module_path(name))
+
+
+def _sources(structure: Structure, works: Int64) -> Int64:
+    """Per work of the graph the position of its launching call, else operator, else -1."""
+    launch, op = structure.launch[works], structure.op[works]
+    row = np.where(launch >= 0, launch, op)
+    at = np.where(row >= 0, structure.position[np.maximum(row, 0)], NONE)
+    return np.asarray(at, np.int64)
 
 
 def top_names(names: Iterable[str], limit: int = 5) -> list[str]:

@@ -77,6 +77,14 @@ class Finding:
     change: Change | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How much of the measured critical path the trace states: shares between 0 and 1."""
+
+    inferred: float
+    opaque: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingsResult:
     """All findings of one trace, by recoverable time.
@@ -85,7 +93,8 @@ class FindingsResult:
     `joint_top_ns` is the gain of the first three together, `joint_all_ns` of
     all shown; both per step. `exact` says that the replay without change gave
     the measured span; `inferred_edges` and `dropped_edges` count what it guessed or left out.
-    `fold_share` is the fold limit as a share of the step.
+    `path` is the
+    measured critical path, `fold_share` the fold limit as a share of the step.
     """
 
     findings: tuple[Finding, ...]
@@ -95,6 +104,7 @@ class FindingsResult:
     joint_top_ns: int
     joint_all_ns: int
     exact: bool
+    path: Path
     inferred_edges: int
     dropped_edges: int
     window: str

@@ -9,10 +9,11 @@ import numpy as np
 
 from profiler.analysis.collectives import collective_kind
 from profiler.analysis.findings.ranking import confidence_of, exclusive_ns, measured_path
-from profiler.analysis.findings.scene import Scene
+from profiler.analysis.findings.scene import Scene, folded
+from profiler.analysis.findings.stored import Replayed, replayed
 from profiler.analysis.findings.types import Confidence
 from profiler.analysis.operators import module_path
-from profiler.analysis.replay.change import Change, combined, host
+from profiler.analysis.replay.change import Change, combined
 from profiler.analysis.replay.schedule import spans_ns
 from profiler.errors import UserError
 from profiler.trace.batch import Bool
@@ -60,76 +61,78 @@ def what_if(scene: Scene, *requests: WhatIf) -> Price:
 
     Raises `UserError` for a name that is not in the trace or a factor below zero.
     """
-    chosen = [_change(scene, request) for request in requests]
+    return price(replayed(scene, measured_path(scene.graph)), *requests)
+
+
+def price(kept: Replayed, *requests: WhatIf) -> Price:
+    """The same from replayed steps, stored or not."""
+    chosen = [_change(kept, request) for request in requests]
     change = combined("what if", [one for one, _ in chosen])
-    measured, span = spans_ns(scene.graph, [Change(""), change])
-    gain = scene.per_step(measured - span)
-    sure = confidence_of(measured_path(scene), guessed=False)
-    low = min(gain, scene.per_step(exclusive_ns(scene, change))) if sure == "low" else None
+    (span,) = spans_ns(kept.graph, [change])
+    gain = kept.per_step(kept.graph.span_ns - span)
+    sure = confidence_of(kept.path, guessed=False)
+    low = min(gain, kept.per_step(exclusive_ns(kept.graph, change))) if sure == "low" else None
     return Price(
         gain_ns_per_step=gain,
-        share=gain / scene.step_ns if scene.step_ns else 0.0,
-        step_ns=scene.step_ns - gain,
+        share=gain / kept.step_ns if kept.step_ns else 0.0,
+        step_ns=kept.step_ns - gain,
         confidence=sure,
         low_ns_per_step=low,
         calls=sum(count for _, count in chosen),
     )
 
 
-def _change(scene: Scene, request: WhatIf) -> tuple[Change, int]:
+def _change(kept: Replayed, request: WhatIf) -> tuple[Change, int]:
     if not 0 <= request.factor <= 1000:
         raise UserError(
             f"factor {request.factor} is not between 0 and 1000", "0.5 is twice as fast"
         )
     if request.target in ("kernel", "collective"):
-        return _device_change(scene, request)
-    frames = _frames(scene, request)
-    calls = scene.in_window(np.flatnonzero(frames))
+        return _device_change(kept, request)
+    frames = _frames(kept, request)
+    calls = np.flatnonzero(frames & kept.named.counted)
     if not len(calls):
-        raise UserError(
-            f"there is no {request.target.rpartition('_')[2]} {request.name!r} in these steps",
-            "take a name of the tables",
-        )
-    inside = scene.inside(scene.frames(calls))
-    if request.target.startswith("host_of") or not scene.on_device:
-        return _host_change(scene, inside, request.factor), len(calls)
+        raise _absent(request)
+    inside = kept.inside(kept.frames(calls))
+    if request.target.startswith("host_of") or not kept.on_device:
+        return kept.with_host("", inside, request.factor), len(calls)
     if request.factor == 0:
-        return scene.without(request.name, inside), len(calls)
-    both = [scene.scaled("", inside, request.factor), _host_change(scene, inside, request.factor)]
+        return kept.without(request.name, inside), len(calls)
+    both = [kept.scaled("", inside, request.factor), kept.with_host("", inside, request.factor)]
     return combined(request.name, both), len(calls)
 
 
-def _host_change(scene: Scene, inside: Bool, factor: float) -> Change:
-    mine = scene.segments_of(inside)
-    return host("", mine, (scene.graph.segment_ns[mine] * factor).astype(np.int64))
+def _absent(request: WhatIf) -> UserError:
+    what = request.target.rpartition("_")[2]
+    return UserError(
+        f"there is no {what} {request.name!r} in these steps", "take a name of the tables"
+    )
 
 
-def _frames(scene: Scene, request: WhatIf) -> Bool:
+def _frames(kept: Replayed, request: WhatIf) -> Bool:
+    names = kept.named.names
     if request.target in ("module", "host_of_module"):
-        modules = np.flatnonzero(scene.kinds == Kind.MODULE)
-        named = [
-            at
-            for at in modules.tolist()
-            if request.name in (scene.module_name(at), module_path(scene.names[at]))
+        codes = [
+            code
+            for code in kept.names_of(Kind.MODULE)
+            if request.name in (folded(names[code]), module_path(names[code]))
         ]
-        return scene.frames(np.array(named, np.int64))
-    is_op = scene.kinds == Kind.HOST_OP
-    same = np.array([name == request.name for name in scene.names], np.bool_)
-    return np.asarray(same & is_op)
+        return kept.frames_named(codes, Kind.MODULE)
+    return kept.frames_named(_codes(names, request.name), Kind.HOST_OP)
 
 
-def _device_change(scene: Scene, request: WhatIf) -> tuple[Change, int]:
-    works = np.arange(len(scene.graph.works))
-    names = scene.work_names(works)
+def _codes(names: list[str], name: str) -> list[int]:
+    return [code for code, one in enumerate(names) if one == name]
+
+
+def _device_change(kept: Replayed, request: WhatIf) -> tuple[Change, int]:
+    names = kept.named.names
     if request.target == "collective":
-        comm = scene.work_kind == Kind.COMMUNICATION
-        same = [request.name in (n, collective_kind(n)) for n in names]
-        works = works[comm & np.array(same, np.bool_)]
+        same = [c for c, n in enumerate(names) if request.name in (n, collective_kind(n))]
+        works = kept.works_named(same)
+        works = works[kept.work_kind[works] == Kind.COMMUNICATION]
     else:
-        works = works[np.array([n == request.name for n in names], np.bool_)]
+        works = kept.works_named(_codes(names, request.name))
     if not len(works):
-        raise UserError(
-            f"there is no {request.target} {request.name!r} in these steps",
-            "take a name of the tables",
-        )
-    return scene.with_work_ns("", works, scene.work_ns[works] * request.factor), len(works)
+        raise _absent(request)
+    return kept.with_work_ns("", works, kept.work_ns[works] * request.factor), len(works)
