@@ -122,9 +122,9 @@ def _diff_lines(found: Diff, steps: Waterfall) -> list[str]:
     """Both steps, the waterfall and the operators with the largest change."""
     lines = [_side_line("baseline", found.baseline), _side_line("candidate", found.candidate), ""]
     lines.append(f"where a step's {_signed(found.change_ns)} come from")
-    lines += [
-        f"  {_signed(bar.change_ns):>10}  {printable(middle(bar.name, 80))}" for bar in steps.bars
-    ]
+    for bar in steps.bars:
+        name = f"idle: {bar.name}" if bar.kind == "idle" else bar.name
+        lines.append(f"  {_signed(bar.change_ns):>10}  {printable(middle(name, 80))}")
     lines += ["", f"operators by change of {found.measure} time per step"]
     for row in found.rows[:ROWS_SHOWN]:
         sure = " (beyond noise of steps)" if row.significant else ""

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
 
 import numpy as np
 
-from profiler.analysis.matching import Bucket, How, Match, buckets, match
+from profiler.analysis.changes import (
+    KernelShare,
+    ModuleChange,
+    OperatorChange,
+    OperatorSide,
+    measured_ns,
+    module_changes,
+)
+from profiler.analysis.matching import Bucket, Match, buckets, match
 from profiler.analysis.stats import discovery_adjusted, paired_t_p
 from profiler.analysis.stepprofile import Part, StepProfile
 from profiler.units import middle
@@ -25,74 +33,6 @@ FALSE_DISCOVERIES = 0.05
 FEWEST_STEPS = 3
 KERNELS_SHOWN = 3
 KERNEL_NAME_CHARS = 200
-
-Change = Literal["renamed", "fused", "split", "replaced", "vanished", "appeared"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelShare:
-    """Device work of one name under an operator, per step."""
-
-    name: str
-    count: float
-    device_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorSide:
-    """One side of an operator: recorded names, calls and times per step.
-
-    `shown_ns` is what it takes of the wall time (see `window`); all of them
-    with the parts make a step.
-    """
-
-    modules: tuple[str, ...]
-    names: tuple[str, ...]
-    calls: float
-    host_ns: int
-    device_ns: int
-    shown_ns: int
-    kernels: tuple[KernelShare, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorChange:
-    """One operator on both sides, or on one.
-
-    `change_ns` is candidate minus baseline in the time that is measured
-    (device, else host). `p_adjusted` is the Benjamini-Hochberg p of the paired
-    t test on log ratios of the steps, None where it was not tested.
-    """
-
-    module: str
-    operator: str
-    shapes: str
-    dtypes: str
-    how: How
-    baseline: OperatorSide | None
-    candidate: OperatorSide | None
-    change_ns: int
-    p_value: float | None = None
-    p_adjusted: float | None = None
-    significant: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModuleChange:
-    """Operators of one module that are on one side only: what became of what.
-
-    `renamed` one for one, `fused` several to fewer, `split` fewer to more,
-    `replaced` as many by as many, else only `vanished` or only `appeared`.
-    """
-
-    kind: Change
-    module: str
-    vanished: tuple[str, ...]
-    appeared: tuple[str, ...]
-    baseline_ns: int
-    candidate_ns: int
-    baseline_shown_ns: int
-    candidate_shown_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +70,11 @@ class DiffSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff:
-    """Two traces compared; rows by the size of their change."""
+    """Two traces compared.
+
+    Rows that the steps tell apart, and large ones on one side only, come
+    first; within those and within the rest the larger change does.
+    """
 
     measure: str
     baseline: DiffSide
@@ -169,14 +113,14 @@ def diff(baseline: StepProfile, candidate: StepProfile, *, fold_layers: bool = T
         _row(one, left.sides[at], right.sides[at], measure, p=tested[at], adjusted=adjusted[at])
         for at, one in enumerate(found)
     ]
-    order = sorted(range(len(rows)), key=lambda at: (-abs(rows[at].change_ns), rows[at].operator))
+    rows.sort(key=partial(_order, total_ns=max(sum(left.measured), sum(right.measured))))
     return Diff(
         measure=measure,
         baseline=left.side(found),
         candidate=right.side(found),
         change_ns=right.step_ns - left.step_ns,
-        rows=tuple(rows[at] for at in order),
-        modules=_modules([rows[at] for at in order], measure),
+        rows=tuple(rows),
+        modules=module_changes(rows, measure),
         tested=sum(p is not None for p in tested),
         notes=_notes(baseline, candidate),
     )
@@ -301,79 +245,18 @@ def _row(
         how=one.how,
         baseline=baseline,
         candidate=candidate,
-        change_ns=_time(candidate, measure) - _time(baseline, measure),
+        change_ns=measured_ns(candidate, measure) - measured_ns(baseline, measure),
         p_value=p,
         p_adjusted=adjusted,
         significant=adjusted is not None and adjusted <= FALSE_DISCOVERIES,
     )
 
 
-def _time(side: OperatorSide | None, measure: str) -> int:
-    if side is None:
-        return 0
-    return side.device_ns if measure == "device" else side.host_ns
-
-
-def _modules(rows: Sequence[OperatorChange], measure: str) -> tuple[ModuleChange, ...]:
-    """Rows of one side only, grouped by the module that holds them on both sides.
-
-    Without a module only operators count that the other side has not at all.
-    """
-    timed = [r for r in rows if r.change_ns and one_sided(r)]
-    loose = {
-        "vanished": [r for r in timed if r.baseline],
-        "appeared": [r for r in timed if r.candidate],
-    }
-    homes = {side: {r.module for r in found} for side, found in loose.items()}
-    groups: dict[str, list[OperatorChange]] = {}
-    for side, other in (("vanished", "appeared"), ("appeared", "vanished")):
-        for row in loose[side]:
-            groups.setdefault(_home(row.module, homes[other]), []).append(row)
-    made = [_module_change(module, found, measure) for module, found in groups.items()]
-    return tuple(sorted(made, key=lambda m: -abs(m.candidate_ns - m.baseline_ns)))
-
-
-def one_sided(row: OperatorChange) -> bool:
-    """Whether a row counts with its module: on one side only, and not merely by its shapes."""
+def _order(row: OperatorChange, *, total_ns: int) -> tuple[bool, int, str]:
+    """Rows that the steps tell apart and large ones on one side first, each by their change."""
+    large = abs(row.change_ns) >= FLOOR * total_ns
     alone = row.baseline is None or row.candidate is None
-    return alone and (row.how != "unpaired" or bool(row.module))
-
-
-def _home(module: str, others: set[str]) -> str:
-    """The outermost of `others` around `module` (or itself), else the module itself."""
-    around = [o for o in others if o == module or (o and module.startswith(f"{o}."))]
-    return min(around, key=len, default=module)
-
-
-def _module_change(module: str, rows: Sequence[OperatorChange], measure: str) -> ModuleChange:
-    gone = [row for row in rows if row.baseline]
-    new = [row for row in rows if row.candidate]
-    vanished, appeared = _operators(gone), _operators(new)
-    return ModuleChange(
-        kind=_kind(len(vanished), len(appeared)),
-        module=module,
-        vanished=vanished,
-        appeared=appeared,
-        baseline_ns=sum(_time(row.baseline, measure) for row in gone),
-        candidate_ns=sum(_time(row.candidate, measure) for row in new),
-        baseline_shown_ns=sum(row.baseline.shown_ns for row in gone if row.baseline),
-        candidate_shown_ns=sum(row.candidate.shown_ns for row in new if row.candidate),
-    )
-
-
-def _operators(rows: Sequence[OperatorChange]) -> tuple[str, ...]:
-    """Names of the operators, those with the largest change first."""
-    return tuple(dict.fromkeys(row.operator for row in rows))
-
-
-def _kind(vanished: int, appeared: int) -> Change:
-    if not appeared:
-        return "vanished"
-    if not vanished:
-        return "appeared"
-    if vanished == appeared:
-        return "renamed" if vanished == 1 else "replaced"
-    return "fused" if vanished > appeared else "split"
+    return not (row.significant or (alone and large)), -abs(row.change_ns), row.operator
 
 
 def _notes(baseline: StepProfile, candidate: StepProfile) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class Settings:
     rungs: tuple[int, ...] = (10, 20, 40)
     levels: tuple[float, ...] = (0.008, 0.003, 0.002)
     confidence: float = 0.95
-    later: float = 0.955
+    later: float = 0.952
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot lead to a verdict; raises `UserError`."""

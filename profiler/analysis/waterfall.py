@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profiler.analysis.diff import Diff, DiffSide, ModuleChange, one_sided
+from profiler.analysis.changes import ModuleChange, one_sided
+from profiler.analysis.diff import Diff, DiffSide
 
 BARS_SHOWN = 12
 OPERATORS_NAMED = 3

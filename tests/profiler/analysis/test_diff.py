@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profiler.analysis.diff import Diff, DiffSide, OperatorChange, apportion, diff
+from profiler.analysis.changes import OperatorChange
+from profiler.analysis.diff import Diff, DiffSide, apportion, diff
 from profiler.analysis.stepprofile import (
     StepProfile,
     dump_profile,
