@@ -40,6 +40,7 @@ from dashboard.models import (
     Workload,
 )
 from dashboard.services import artifacts
+from dashboard.services.spec_fields import variant_of
 from profiler import spec as specs
 from profiler.analysis.flame_document import FlameGraph, View
 from profiler.analysis.report import (
@@ -105,6 +106,7 @@ def make_workload(spec: RunSpec | None = None) -> Workload:
         "prompt_tokens": spec.prompt_tokens,
         "output_tokens": spec.output_tokens if spec.scenario == "decode" else None,
         "dtype": spec.dtype,
+        "variant": variant_of(spec),
         "created_at": timezone.now(),
     }
     return Workload.objects.get_or_create(hash=specs.workload_hash(spec), defaults=values)[0]

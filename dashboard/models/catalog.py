@@ -43,6 +43,9 @@ class Workload(models.Model):
     prompt_tokens = models.PositiveIntegerField()
     output_tokens = models.PositiveIntegerField(null=True)
     dtype = models.CharField(max_length=16)
+    variant = models.CharField(
+        max_length=200, blank=True, help_text="other fields that are not at their default"
+    )
     created_at = models.DateTimeField()
 
     class Meta:
@@ -57,6 +60,6 @@ class Workload(models.Model):
 
     @property
     def label(self) -> str:
-        """`b8 in4096 out32 bfloat16`: the parameters without model and scenario."""
+        """`b8 in4096 out32 bfloat16 compile=default`: the parameters without model and scenario."""
         out = f" out{self.output_tokens}" if self.output_tokens else ""
-        return f"b{self.batch} in{self.prompt_tokens}{out} {self.dtype}"
+        return f"b{self.batch} in{self.prompt_tokens}{out} {self.dtype} {self.variant}".rstrip()

@@ -26,6 +26,7 @@ from dashboard.models import (
 )
 from dashboard.services import audit, catalog, events
 from dashboard.services.clock import db_now
+from dashboard.services.spec_fields import variant_of
 from dashboard.services.sweep import end_run
 from profiler import spec as specs
 from profiler.errors import UserError
@@ -184,6 +185,7 @@ def _workload(spec: RunSpec, now: datetime) -> Workload:
             "prompt_tokens": spec.prompt_tokens,
             "output_tokens": spec.output_tokens if spec.scenario == "decode" else None,
             "dtype": spec.dtype,
+            "variant": variant_of(spec),
             "created_at": now,
         },
     )

@@ -7,7 +7,9 @@ words here only make the known ones friendlier.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -76,6 +78,9 @@ _SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("Peaks of the device", ("peak_flops", "peak_bandwidth")),
 )
+_SIZES = frozenset({"model", "scenario", "batch", "prompt_tokens", "output_tokens", "dtype"})
+VARIANT_CHARS = 200
+_WORD_CHARS = 24
 REST = "More"
 """The section of fields that no other one names: those the profiler gained since."""
 
@@ -153,6 +158,34 @@ def sections() -> tuple[tuple[str, tuple[str, ...]], ...]:
     rest = tuple(name for name in known if name not in placed)
     found = [(title, tuple(n for n in names if n in known)) for title, names in _SECTIONS]
     return (*found, (REST, rest)) if rest else tuple(found)
+
+
+def variant_of(spec: RunSpec) -> str:
+    """What makes the workload of `spec` another one, beside its sizes: `compile=default ranks=2`.
+
+    Long values stand as the first letters of their hash.
+    """
+    words = [
+        f"{name}={_word(getattr(spec, name))}"
+        for name, field in spec_fields().items()
+        if name not in _SIZES and _sets_apart(spec, field)
+    ]
+    return " ".join(words)[:VARIANT_CHARS]
+
+
+def _sets_apart(spec: RunSpec, field: SpecField) -> bool:
+    """Whether the workload would be another one with the default of `field`."""
+    plain = dataclasses.replace(spec, **{field.name: field.default})  # type: ignore[arg-type]
+    return specs.workload_hash(plain) != specs.workload_hash(spec)
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = str(value)
+    if len(text) <= _WORD_CHARS and re.fullmatch(r"[\w.:+-]+", text):
+        return text
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 def _field(field: dataclasses.Field[object], hint: object) -> SpecField:

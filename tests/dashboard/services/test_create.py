@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import re
 
 import pytest
+from django.apps import apps
 
 from dashboard.models import Audit, IdempotencyKey, Outbox, Run, RunState, Workload
 from dashboard.services import lifecycle, runs
@@ -117,3 +120,42 @@ def test_the_demo_is_two_models_in_three_scenarios_once() -> None:
     pairs = Workload.objects.values_list("model__name", "scenario")
     assert len(made) == 6 and len(set(pairs)) == 6
     assert queue_demo() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "variant"),
+    [
+        ({}, ""),
+        ({"batch": 4, "iterations": 99, "seed": 3, "device": "cuda:0"}, ""),
+        ({"attention": "eager", "compile": "default"}, "compile=default attention=eager"),
+        ({"compile": "backend:vendor", "threads": 2}, "threads=2 compile=backend:vendor"),
+        ({"scenario": "training", "ranks": 2, "parallel": "data"}, "ranks=2 parallel=data"),
+        ({"model": "own", "factory": "a.py:f"}, "factory=a.py:f"),
+    ],
+)
+def test_a_workload_says_what_sets_it_apart(changes: dict[str, object], variant: str) -> None:
+    spec = dataclasses.replace(scene.SPEC, **changes)  # type: ignore[arg-type]
+    row = scene.queued(spec).workload
+    assert row.variant == variant
+    assert row.label.endswith(f"float32 {variant}".rstrip())
+
+
+def test_a_workload_names_a_long_value_by_its_hash() -> None:
+    specs = [
+        dataclasses.replace(scene.SPEC, model="own", config={"model_type": name * 20})
+        for name in ("a", "b")
+    ]
+    first, second = (scene.queued(spec).workload.variant for spec in specs)
+    assert re.fullmatch(r"config=[0-9a-f]{6}", first)
+    assert first != second
+
+
+def test_a_workload_of_before_learns_it_from_a_run() -> None:
+    row = scene.queued(dataclasses.replace(scene.SPEC, compile="default", threads=2)).workload
+    plain = scene.queued().workload
+    Workload.objects.update(variant="")
+    migration = importlib.import_module("dashboard.migrations.0007_workload_variant")
+    migration.fill(apps, None)
+    row.refresh_from_db()
+    plain.refresh_from_db()
+    assert (row.variant, plain.variant) == ("threads=2 compile=default", "")
