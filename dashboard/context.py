@@ -24,6 +24,7 @@ _TOP: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("Overview", "overview", ("overview",), "g o"),
     ("Runs", "run-list", ("run-", "template-", "group-"), "g r"),
     ("Traces", "trace-list", ("trace-",), "g t"),
+    ("Compare", "comparison-list", ("comparison-", "repository-"), "g c"),
     ("Status", "status", ("status", "platform-"), "g s"),
 )
 """Title, view name, what the view names below it start with, keys."""

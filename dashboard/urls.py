@@ -6,6 +6,7 @@ from django.urls import path
 
 from dashboard.views import (
     accounts,
+    comparisons,
     flame,
     glossary,
     groups,
@@ -82,6 +83,26 @@ urlpatterns = [
     path("traces/<int:trace_id>/redacted", traces.trace_redacted, name="trace-redacted"),
     path("traces/<int:trace_id>/redact/", traces.trace_redact, name="trace-redact"),
     path("traces/<int:trace_id>/again/", traces.trace_again, name="trace-again"),
+    path("compare/", comparisons.comparison_list, name="comparison-list"),
+    path("compare/new/", comparisons.comparison_new, name="comparison-new"),
+    path("compare/<int:comparison_id>/", comparisons.comparison_detail, name="comparison-detail"),
+    path("compare/<int:comparison_id>/live/", comparisons.comparison_live, name="comparison-live"),
+    path(
+        "compare/<int:comparison_id>/pairs.csv",
+        comparisons.comparison_pairs_csv,
+        name="comparison-pairs-csv",
+    ),
+    path(
+        "compare/<int:comparison_id>/report.md",
+        comparisons.comparison_markdown,
+        name="comparison-markdown",
+    ),
+    path("compare/<int:comparison_id>/more/", comparisons.comparison_more, name="comparison-more"),
+    path(
+        "compare/<int:comparison_id>/cancel/",
+        comparisons.comparison_cancel,
+        name="comparison-cancel",
+    ),
     path("repositories/", repositories.repository_list, name="repository-list"),
     path("repositories/new/", repositories.repository_new, name="repository-new"),
     path(

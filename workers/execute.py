@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from dashboard import environ
@@ -22,6 +23,7 @@ from workers.delivery import Delivery, Janitor, end_marked
 from workers.duty import Places
 from workers.environment import profiler_command
 from workers.job import Job, Spool, Tree, make_owned
+from workers.pairs import BASELINE, CANDIDATE, PROFILE_SPEC
 from workers.server import Server
 from workers.trees import CHECKOUT_LIMIT_S
 
@@ -100,6 +102,9 @@ class RunDuty:
         try:
             spec = specs.parse(claim.spec)
             (spool.folder / "spec.json").write_bytes(specs.canonical(spec))
+            if claim.session:
+                profiled = replace(spec, profiled_steps=claim.session.profiled_steps)
+                (spool.folder / PROFILE_SPEC).write_bytes(specs.canonical(profiled))
             job = self._job(claim, spool, spec)
             spool.write_job(job)
             outcome = self._supervise(job, spool)
@@ -128,8 +133,9 @@ class RunDuty:
             parent_pid=os.getpid(),
             timing=self._places.timing,
             var_dir=str(self._places.var_dir),
-            trees=(Tree(name=TREE, source=claim.source),) if claim.source else (),
+            trees=_trees(claim),
             tree=TREE if claim.source else "",
+            session=claim.session,
         )
 
     def _supervise(self, job: Job, spool: Spool) -> Outcome:
@@ -150,6 +156,8 @@ class RunDuty:
     def _wait(self, supervisor: subprocess.Popen[bytes], job: Job) -> None:
         """Until it ends; a stop of the worker stops it, an endless one is killed."""
         deadline = time.monotonic() + job.timing.lock_wait_s + job.limit_s + _BACKSTOP_S
+        if job.session:
+            deadline += job.limit_s * (2 * len(job.session.pairs) + 2)
         deadline += sum(CHECKOUT_LIMIT_S + tree.source.build_limit_s for tree in job.trees)
         draining = False
         while supervisor.poll() is None:
@@ -162,6 +170,14 @@ class RunDuty:
                 supervisor.wait()
                 return
             time.sleep(_POLL_S)
+
+
+def _trees(claim: Claim) -> tuple[Tree, ...]:
+    """The commits that are checked out: one for a run, both sides for a session."""
+    if claim.session:
+        sides = {BASELINE: claim.session.baseline, CANDIDATE: claim.session.candidate}
+        return tuple(Tree(name=side, source=s, side=side) for side, s in sides.items())
+    return (Tree(name=TREE, source=claim.source),) if claim.source else ()
 
 
 def _fault(message: str, *, counts: bool = True) -> Outcome:

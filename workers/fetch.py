@@ -7,7 +7,7 @@ import threading
 
 from django.conf import settings
 
-from dashboard.services import repositories
+from dashboard.services import comparisons, repositories
 from dashboard.services.contract import FetchClaim, SupersededError
 from profiler.errors import UserError
 from workers.gitsafe import StoppedError
@@ -21,6 +21,11 @@ class Fetcher:
 
     def __init__(self, stop: threading.Event) -> None:
         self._stop = stop
+
+    def step(self) -> None:
+        """Fetch what is wanted, then tell the comparisons that wait for it their commits."""
+        self.fetch_due()
+        comparisons.resolve_waiting()
 
     def fetch_due(self) -> int:
         """Until none wants to be fetched; how many were."""

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from dashboard.services.contract import Outcome, Source, StoredFile
+from dashboard.services.contract import Outcome, Session, Source, StoredFile
 from workers.processes import MARKER
 
 JOB_FILE = "job.json"
@@ -67,6 +67,7 @@ class Job:
     var_dir: str = ""
     trees: tuple[Tree, ...] = ()
     tree: str = ""
+    session: Session | None = None
 
 
 @dataclass(frozen=True, slots=True)

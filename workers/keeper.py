@@ -134,7 +134,7 @@ def main() -> int:
         Loop("sweep", _sweep, settings.SWEEP_S, stop),
         Loop("reconcile", _reconcile, settings.RECONCILE_S / 2, stop),
         Loop("garbage", _collect_garbage, GARBAGE_S, stop),
-        Loop("fetch", Fetcher(stop).fetch_due, FETCH_S, stop),
+        Loop("fetch", Fetcher(stop).step, FETCH_S, stop),
         Loop(
             "presence",
             lambda: server.beat(name, "keeper", platform="", detail=""),

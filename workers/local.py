@@ -8,11 +8,12 @@ from pathlib import Path
 
 from django.db import connection
 
-from dashboard.services import artifacts, lifecycle, traces, workers
+from dashboard.services import artifacts, lifecycle, pairs, traces, workers
 from dashboard.services.contract import (
     Answer,
     Beat,
     Claim,
+    Launched,
     Outcome,
     SupersededError,
     TraceClaim,
@@ -40,6 +41,10 @@ class LocalServer:
     def deliver(self, run_id: int, fence: int, outcome: Outcome) -> None:
         with fresh_connection():
             lifecycle.deliver_run(run_id, fence, outcome)
+
+    def store_launch(self, run_id: int, fence: int, launched: Launched) -> None:
+        with fresh_connection():
+            pairs.store_launch(run_id, fence, launched)
 
     def next_traces(self, limit: int) -> list[tuple[int, int]]:
         with fresh_connection():

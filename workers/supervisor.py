@@ -26,6 +26,7 @@ from workers.child import TICK_S, Child, Gone, Start, Surroundings
 from workers.ends import ERROR_FILE, RESULT_FILES, End, KilledBy, classify
 from workers.heart import Heart, now_s
 from workers.job import LOG_FILE, SUPERVISOR_LOCK, FileLock, Job, Spool, Tree
+from workers.pairs import Bench, Launches
 from workers.server import Server, local_server
 from workers.trees import Trees, remove_trees
 
@@ -51,6 +52,21 @@ class Supervisor:
         self._log = Log(spool.folder / LOG_FILE)
         self._heart = Heart(server, (job.run_id, job.fence), job.timing, self._beat)
         self._trees = Trees(job, spool, self._run_child, self._log.recent, self._memory_limit)
+        self._launches = self._session_launches(server)
+
+    def _session_launches(self, server: Server) -> Launches | None:
+        """What measures the pairs of a session; None for a run."""
+        if self._job.session is None:
+            return None
+        bench = Bench(
+            server=server,
+            trees=self._trees,
+            log=self._log,
+            run_child=self._run_child,
+            reason_to_end=self._reason_to_end,
+            memory_bytes=self._memory_limit,
+        )
+        return Launches(self._job, self._job.session, self._spool, bench)
 
     def run(self) -> Outcome:
         """Everything; returns when no process of the run is left."""
@@ -68,11 +84,19 @@ class Supervisor:
         self._phase = "waiting"
         lock = FileLock(_in_made_folder(Path(self._job.device_lock)))
         busy = self._wait_for_device(lock)
+        try:
+            if busy is None and self._launches is not None:
+                return self._launches.measure()
+            return self._measure_once(busy)
+        finally:
+            lock.release()
+
+    def _measure_once(self, busy: KilledBy | None) -> Outcome:
+        """The benchmark of a run; `busy` says why the device was not to be had."""
         oom_before = processes.kernel_oom_kills()
         gone = Gone(wait_status=None, killed_by=busy)
         if busy is None:
             gone = self._run_child(self._start(), "preparing")
-        lock.release()
         return classify(
             End(
                 wait_status=gone.wait_status,
@@ -92,6 +116,8 @@ class Supervisor:
     def _beat(self) -> Beat:
         child = self._child
         latest = (child.latest if child else None) or Beat(phase=self._phase)
+        if self._phase == "pairs" and self._launches is not None:
+            latest = self._launches.progress
         return replace(latest, log_tail=self._log.recent())
 
     def _reason_to_end(self) -> KilledBy | None:

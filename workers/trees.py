@@ -73,7 +73,16 @@ class Trees:
         tree = next((tree for tree in self._job.trees if tree.name == name), None)
         paths = tree.source.import_paths if tree else ()
         folders = [self._spool.folder / name / path for path in paths]
-        return benchmark_environment(ours, self._spool.folder, marker, import_paths=folders)
+        private = self._private(tree)
+        return benchmark_environment(ours, private, marker, import_paths=folders)
+
+    def _private(self, tree: Tree | None) -> Path:
+        """Where home and caches lie: each side has its own, so that none warms the other's."""
+        if tree is None or not tree.side:
+            return self._spool.folder
+        folder = self._spool.folder / f"{tree.name}.private"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
 
     def _lay_out(self, tree: Tree) -> Outcome | None:
         gone = self._call("lay-out", tree, CHECKOUT_LIMIT_S)

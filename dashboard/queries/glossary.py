@@ -77,6 +77,9 @@ WORDS: dict[str, str] = {
     "timed phase is shown with the run.",
     "finding": "One ranked bottleneck: evidence, recoverable time per step, advice.",
     "baseline, candidate": "The two sides of a comparison.",
+    "pair": "One launch of the baseline and one of the candidate, one right after the other; which "
+    "comes first is random and balanced.",
+    "session": "A run that reserves the device and measures the next pairs of a comparison.",
     "repository": "Where commits come from: registered by an admin, with the branches that may be "
     "measured and the command that builds a commit.",
     "checkout": "A throw-away copy of a commit's files, made for one attempt and deleted with it.",

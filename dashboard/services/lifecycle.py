@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from dashboard.models import Artifact, Attempt, FailureKind, Run, RunArtifact, RunState, Trace
-from dashboard.services import artifacts, events, groups, results, sources
+from dashboard.services import artifacts, events, groups, pairs, results, sources
 from dashboard.services.clock import db_now
 from dashboard.services.contract import (
     PROTOCOL,
@@ -48,13 +48,13 @@ def next_runs(platform: str, limit: int) -> list[tuple[int, int]]:
 @transaction.atomic
 def claim_run(run_id: int, attempt: int, worker: WorkerIdentity) -> Claim | None:
     """Take a queued run; None when it is not to be had (taken, cancelled, other attempt)."""
-    related = ("platform", "commit__repository")
+    related = ("platform", "commit__repository", "compared__comparison__repository")
     run = Run.objects.select_related(*related).filter(pk=run_id).first()
     if run is None or worker.protocol != PROTOCOL or run.platform.slug != worker.platform:
         return None
     now = db_now()
     source = sources.source_of(run.commit) if run.commit else None
-    build_s = source.build_limit_s if source else 0.0
+    build_s = source.build_limit_s if source else pairs.longest_s(run)
     taken = Run.objects.filter(
         pk=run_id,
         state=RunState.QUEUED,
@@ -91,6 +91,7 @@ def claim_run(run_id: int, attempt: int, worker: WorkerIdentity) -> Claim | None
         limit_s=run.limit_s,
         memory_bytes=settings.RUN_MEMORY_BYTES,
         source=source,
+        session=pairs.plan(run),
     )
 
 
@@ -149,8 +150,8 @@ def _accept_repeat(run_id: int, fence: int) -> None:
 
 def _checked(run: Run, outcome: Outcome) -> tuple[Outcome, results.Parsed | None]:
     """The outcome, turned into a failure when its result cannot be what the run asked for."""
-    if outcome.state != RunState.SUCCEEDED:
-        return outcome, None
+    if outcome.state != RunState.SUCCEEDED or run.compared_id is not None:
+        return outcome, None  # a session stores its launches one by one
     try:
         return outcome, results.parse(outcome.files, run.spec_hash)
     except UserError as error:
@@ -185,6 +186,7 @@ def _finish(run: Run, fence: int, end: _End) -> None:
     if state == RunState.SUCCEEDED:
         _open_traces(run, end.files, now)
     groups.settle(run, now)
+    pairs.settle(run, now)
 
 
 def hand_back(run: Run, fence: int, outcome: Outcome, files: dict[str, Artifact]) -> None:
@@ -220,6 +222,7 @@ def hand_back(run: Run, fence: int, outcome: Outcome, files: dict[str, Artifact]
     run.attempt, run.not_before = attempt, not_before
     if ended:
         groups.settle(run, now)
+        pairs.settle(run, now)
     else:
         events.ring_for_run(run, now)
 

@@ -75,6 +75,14 @@ def queue_session(compared: ComparedWorkload, at: datetime) -> Run:
     return run
 
 
+def longest_s(run: Run) -> float:
+    """Seconds a session may take beyond one launch: builds, and every other launch at its limit."""
+    if run.compared is None:
+        return 0.0
+    launches = 2 * run.compared.pairs_wanted + 2
+    return 2 * run.compared.comparison.repository.build_limit_s + launches * run.limit_s
+
+
 def plan(run: Run) -> Session | None:
     """What a session that is claimed has to measure; None for a run that is no session.
 
@@ -101,11 +109,10 @@ def plan(run: Run) -> Session | None:
 
 
 def _forget_half_pairs(compared: ComparedWorkload) -> set[int]:
-    """Delete pairs with one good launch and no other; the numbers of the pairs that stay."""
+    """Delete pairs with one launch; the numbers of the pairs that stay."""
     done: set[int] = set()
     for pair in compared.pairs.prefetch_related("launches"):
-        launches = list(pair.launches.all())
-        if len(launches) == 2 or any(launch.failure_kind for launch in launches):
+        if len(pair.launches.all()) == 2:
             done.add(pair.number)
         else:
             pair.delete()

@@ -18,7 +18,7 @@ from dashboard.models import (
     Trace,
     TraceState,
 )
-from dashboard.services import events, groups, lifecycle, traces
+from dashboard.services import events, groups, lifecycle, pairs, traces
 from dashboard.services.clock import db_now
 from dashboard.services.contract import Outcome, SupersededError, SweepReport
 
@@ -140,6 +140,7 @@ def end_run(run: Run, state: RunState, kind: FailureKind, message: str) -> bool:
     events.close_attempt(run.pk, run.fence, now, f"ended by the server: {state}")
     events.record(run, state, now, message)
     groups.settle(run, now)
+    pairs.settle(run, now)
     return True
 
 

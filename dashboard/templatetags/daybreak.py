@@ -47,6 +47,11 @@ _CHIPS: dict[str, tuple[str, str]] = {
     "silent": ("bad", "bad"),
     "waiting": ("", "wait"),
     "fetching": ("run", "run"),
+    "resolving": ("", "wait"),
+    "measuring": ("run", "run"),
+    "ended": ("ok", "ok"),
+    "faster": ("better", "ok"),
+    "slower": ("worse", "bad"),
 }
 """State -> colour class and icon of its chip."""
 
@@ -71,6 +76,12 @@ def exact(value: Number, unit: str = "") -> str:
     shown = f"{int(value):,}" if float(value).is_integer() else f"{value:,}"
     suffix = "" if unit in {"count", "ratio"} else unit
     return f"{shown} {suffix}".rstrip()
+
+
+@register.filter
+def of_step(value: Number, steps: int) -> Number:
+    """A sum over a trace as that of one of its steps."""
+    return value if value is None or steps < 2 else value / steps
 
 
 @register.filter

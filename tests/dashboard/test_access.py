@@ -7,7 +7,7 @@ without saying who may use it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import pytest
@@ -15,8 +15,8 @@ from django.test import Client
 from django.urls import reverse
 
 from dashboard.models import (
+    Comparison,
     Note,
-    Repository,
     Role,
     Run,
     RunArtifact,
@@ -29,8 +29,8 @@ from dashboard.services.accounts import new_sign_in_link
 from dashboard.urls import urlpatterns
 from profiler.analysis.flame_document import pack
 from tests.factories import (
-    make_group,
     make_graph,
+    make_group,
     make_note,
     make_ready_trace,
     make_result,
@@ -39,7 +39,7 @@ from tests.factories import (
     make_user,
     store_artifact,
 )
-from tests.sources import make_repository
+from tests.sources import make_comparison
 
 ROLES = ("anonymous", *Role.values)
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
@@ -69,6 +69,7 @@ SET = Rule(path={"set_id": "set"})
 TEMPLATE = Rule(path={"name": "template"})
 GROUP = Rule(path={"group_id": "group"})
 PLATFORM = Rule(path={"slug": "platform"})
+COMPARISON = Rule(path={"comparison_id": "comparison"})
 REPOSITORY = Rule(path={"repository_id": "repository"})
 
 RULES: dict[str, Rule] = {
@@ -106,6 +107,8 @@ RULES: dict[str, Rule] = {
     "trace-operators": TRACE,
     "trace-operators-csv": TRACE,
     "trace-panel": Rule(path={"trace_id": "trace", "name": "panel"}),
+    "trace-operators-json": TRACE,
+    "trace-panel-json": Rule(path={"trace_id": "trace", "name": "panel"}),
     "trace-panel-csv": Rule(path={"trace_id": "trace", "name": "panel"}),
     "trace-graph": TRACE,
     "trace-graph-csv": TRACE,
@@ -116,6 +119,14 @@ RULES: dict[str, Rule] = {
     "trace-redacted": TRACE,
     "trace-redact": Rule(get=None, post=302, roles=OPERATORS, path={"trace_id": "trace"}),
     "trace-again": Rule(get=None, post=302, roles=OPERATORS, path={"trace_id": "trace"}),
+    "comparison-list": PAGE,
+    "comparison-new": Rule(post=422, roles=OPERATORS),
+    "comparison-detail": COMPARISON,
+    "comparison-live": COMPARISON,
+    "comparison-pairs-csv": COMPARISON,
+    "comparison-markdown": COMPARISON,
+    "comparison-more": replace(COMPARISON, get=None, post=302, roles=OPERATORS),
+    "comparison-cancel": replace(COMPARISON, get=None, post=302, roles=OPERATORS),
     "repository-list": PAGE,
     "repository-new": Rule(post=422, roles=("admin",)),
     "repository-detail": REPOSITORY,
@@ -155,7 +166,7 @@ class Scene:
     trace: Trace
     set: TraceSet
     note: Note
-    repository: Repository
+    comparison: Comparison
     user: User | None
     person: User
 
@@ -170,7 +181,8 @@ class Scene:
             "template": "quick",
             "group": str(self.run.group_id),
             "platform": self.run.platform.slug,
-            "repository": str(self.repository.pk),
+            "comparison": str(self.comparison.pk),
+            "repository": str(self.comparison.repository_id),
             "panel": "kernels",
             "note": str(self.note.pk),
             "token": new_sign_in_link(self.person),
@@ -201,7 +213,7 @@ def scene_for(db: None) -> Iterator[Callable[[str], Scene]]:
             trace=trace,
             set=whole,
             note=make_note(author=person),
-            repository=make_repository(),
+            comparison=make_comparison(),
             user=user,
             person=person,
         )
@@ -261,7 +273,8 @@ def test_it_asks_for_a_sign_in_and_comes_back(name: str, scene_for: Callable[[st
     assert response.headers["Location"] == f"/sign-in/?next={address}"
 
 
-NUMBERS = {"note_id", "run_id", "trace_id", "set_id", "group_id", "repository_id", "user_id"}
+NUMBERS = {"note_id", "run_id", "trace_id", "set_id", "group_id", "user_id"}
+NUMBERS |= {"repository_id", "comparison_id"}
 NUMBERED = [name for name, rule in RULES.items() if NUMBERS & set(rule.path)]
 
 

@@ -1,0 +1,163 @@
+"""What people may ask of comparisons."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+from django import forms
+
+from dashboard.forms.runs import NONCE, new_nonce, platform_choices, same
+from dashboard.models import Repository, Run, Template, TemplateVersion
+from dashboard.services.addresses import check_ref
+from dashboard.services.catalog import device_of, ensure_platform
+from dashboard.services.comparisons import NewComparison
+from dashboard.services.templates import newest_version, runs_of
+from profiler.analysis.ladder import Settings
+from profiler.errors import UserError
+from profiler.types import RunSpec
+
+MORE_PAIRS = 10
+
+
+class NewComparisonForm(forms.Form):
+    """Two commits of a repository, workloads and a platform."""
+
+    repository = forms.ChoiceField(
+        error_messages={"invalid_choice": "No repository of that name; choose one of the list."}
+    )
+    baseline = forms.CharField(
+        max_length=200,
+        strip=False,
+        initial="main",
+        help_text="Branch, tag, HEAD or a whole commit hash; looked up once",
+        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false"}),
+    )
+    candidate = forms.CharField(
+        max_length=200,
+        strip=False,
+        initial="HEAD",
+        help_text="What is to be tried against it",
+        widget=forms.TextInput({"autocomplete": "off", "spellcheck": "false"}),
+    )
+    template = forms.ChoiceField(
+        required=False, label="Workloads", help_text="Every run of the template is one workload"
+    )
+    run = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=2**63 - 1,
+        label="or the workload of run",
+        help_text="Its number; the template is not used then",
+    )
+    platform = forms.ChoiceField(
+        error_messages={"invalid_choice": "No platform of that name; choose one of the list."}
+    )
+    margin = forms.FloatField(
+        min_value=0.1,
+        max_value=50,
+        initial=2.0,
+        label="Margin in %",
+        help_text="A change below it does not matter",
+    )
+    nonce = forms.RegexField(NONCE, initial=new_nonce, widget=forms.HiddenInput)
+
+    def __init__(self, data: object = None, *, initial: dict[str, object] | None = None) -> None:
+        super().__init__(data, initial=initial)  # type: ignore[arg-type]
+        names = Template.objects.order_by("name").values_list("name", flat=True)
+        slugs = Repository.objects.order_by("slug").values_list("slug", flat=True)
+        self._choose("repository", same(slugs))
+        self._choose("template", same(names))
+        self._choose("platform", platform_choices())
+
+    def _choose(self, name: str, choices: list[tuple[str, str]]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = choices
+
+    def clean_baseline(self) -> str:
+        return _ref(self.cleaned_data["baseline"])
+
+    def clean_candidate(self) -> str:
+        return _ref(self.cleaned_data["candidate"])
+
+    def clean_run(self) -> int | None:
+        number: int | None = self.cleaned_data["run"]
+        if number is not None and not Run.objects.filter(pk=number).exists():
+            raise forms.ValidationError(f"There is no run {number}.")
+        return number
+
+    def clean(self) -> dict[str, object]:
+        cleaned = super().clean() or self.cleaned_data
+        if not cleaned.get("template") and not cleaned.get("run") and "run" not in self.errors:
+            self.add_error("template", "Choose a template, or name a run.")
+        return cleaned
+
+    def wanted(self) -> NewComparison:
+        """The comparison asked for; raises `UserError` when its workloads cannot work."""
+        data = self.cleaned_data
+        specs, version = _workloads(data["template"], data["run"], data["platform"])
+        return NewComparison(
+            repository=Repository.objects.get(slug=data["repository"]),
+            baseline=data["baseline"],
+            candidate=data["candidate"],
+            platform=ensure_platform(data["platform"]),
+            specs=specs,
+            version=version,
+            settings=Settings(margin=data["margin"] / 100),
+            key=data["nonce"],
+        )
+
+
+def _ref(text: str) -> str:
+    try:
+        return check_ref(text)
+    except UserError as error:
+        raise forms.ValidationError(error.line()) from None
+
+
+def _workloads(
+    template: str, run: int | None, platform: str
+) -> tuple[tuple[RunSpec, ...], TemplateVersion | None]:
+    device = device_of(platform)
+    if run is not None:
+        spec = msgspec.convert(Run.objects.get(pk=run).spec, RunSpec)
+        return (dataclasses.replace(spec, device=device),), None
+    version = newest_version(template)
+    if version is None:
+        raise UserError(f"There is no template {template}", "choose one of the list")
+    return runs_of(version, device=device), version
+
+
+class LikeForm(forms.Form):
+    """`?repository=models&run=12`: what a form for a new comparison starts from."""
+
+    repository = forms.SlugField(required=False, max_length=40)
+    baseline = forms.CharField(required=False, max_length=200)
+    candidate = forms.CharField(required=False, max_length=200)
+    template = forms.SlugField(required=False, max_length=40)
+    run = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
+    platform = forms.SlugField(required=False, max_length=40)
+
+    def initial_values(self) -> dict[str, object]:
+        if not self.is_valid():
+            return {}
+        return {name: value for name, value in self.cleaned_data.items() if value}
+
+
+class MoreForm(forms.Form):
+    """How many more pairs to measure."""
+
+    pairs = forms.IntegerField(min_value=2, max_value=100, initial=MORE_PAIRS)
+
+    def number(self) -> int:
+        return int(self.cleaned_data["pairs"]) if self.is_valid() else MORE_PAIRS
+
+
+class PageForm(forms.Form):
+    """`?page=2` of the list."""
+
+    page = forms.IntegerField(required=False, min_value=1, max_value=10**6)
+
+    def number(self) -> int:
+        return int(self.cleaned_data["page"] or 1) if self.is_valid() else 1

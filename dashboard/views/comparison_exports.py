@@ -1,0 +1,97 @@
+"""A comparison as CSV, as Markdown and as the commands that repeat it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from dashboard.queries.comparisons import ComparisonView, WorkloadView
+from dashboard.views.downloads import Cell
+from profiler import units
+from profiler.errors import printable
+
+PAIR_COLUMNS = (
+    "workload",
+    "model",
+    "metric",
+    "unit",
+    "pair",
+    "order",
+    "baseline",
+    "candidate",
+    "relative_change",
+    "dropped",
+)
+
+
+def pair_cells(view: ComparisonView) -> Iterator[tuple[Cell, ...]]:
+    """Every pair of every workload with all its digits."""
+    for item in view.workloads:
+        for pair in item.pairs:
+            yield (
+                str(item.row.workload),
+                item.row.workload.model.name,
+                item.row.metric,
+                item.verdict.unit,
+                pair.number,
+                pair.order,
+                pair.baseline,
+                pair.candidate,
+                pair.change,
+                pair.dropped,
+            )
+
+
+def commands(view: ComparisonView) -> str:
+    """What repeats the comparison from a terminal of the server's machine."""
+    row = view.row
+    base = row.baseline.sha if row.baseline else row.baseline_ref
+    candidate = row.candidate.sha if row.candidate else row.candidate_ref
+    words = ["--repo", row.repository.slug, "--base", base, "--candidate", candidate]
+    if row.version is not None:
+        words += ["--template", row.version.template.name]
+    elif view.workloads and view.workloads[0].session is not None:
+        words += ["--like-run", str(view.workloads[0].session.pk)]
+    words += ["--platform", row.platform.slug, "--margin", f"{row.margin * 100:g}"]
+    words += ["--seed", str(row.seed)]
+    return f"python manage.py compare {shlex.join(words)}"
+
+
+def markdown(view: ComparisonView, address: str) -> str:
+    """The verdict and one table, for a review or an issue."""
+    row = view.row
+    lines = [
+        f"**{_cell(view.sentence)}**",
+        "",
+        f"Baseline {_commit(row.baseline_ref, row.baseline)}, "
+        f"candidate {_commit(row.candidate_ref, row.candidate)}, "
+        f"on {_cell(row.platform.slug)}, margin ±{row.margin * 100:g} %. "
+        f"Numerics: not checked. {address}",
+        "",
+        "| workload | verdict | change (95 %) | pairs | dropped |",
+        "|---|---|---|---:|---:|",
+        *(_line(item) for item in view.workloads),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _line(item: WorkloadView) -> str:
+    name = f"{item.row.workload.model.name} {item.row.workload}"
+    told = item.row.message if item.row.state == "failed" else item.verdict.state
+    return (
+        f"| {_cell(name)} | {_cell(told)} | {item.figures or units.MISSING} "
+        f"| {item.verdict.counts.used} | {item.failed} |"
+    )
+
+
+def _commit(ref: str, commit: object) -> str:
+    sha = getattr(commit, "sha", "")[:10]
+    subject = _cell(getattr(commit, "subject", ""))
+    return f"`{sha or _cell(ref)}` {subject}".rstrip()
+
+
+def _cell(text: str) -> str:
+    """Foreign text that neither breaks the table nor becomes markup."""
+    plain = printable(text, 200)
+    return "".join(f"\\{char}" if char in "\\`*_{}[]<>|#!&" else char for char in plain)
