@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 from django import forms
+from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 
 from dashboard.forms.runs import NONCE, new_nonce, platform_choices, same, whole_number
@@ -92,6 +93,7 @@ class NewRunForm(forms.Form):
     dtype = forms.ChoiceField(
         label="Number type",
         choices=same(DTYPES),
+        initial=DTYPES[0],
         error_messages={"invalid_choice": f"Choose one of {', '.join(DTYPES)}."},
     )
     batch = whole_number("batch", 1, "Batch")
@@ -115,6 +117,7 @@ class NewRunForm(forms.Form):
         assert isinstance(platform, forms.ChoiceField)
         self._devices = catalog.DEVICES | dict(Platform.objects.values_list("slug", "device"))
         platform.choices = platform_choices()
+        platform.initial = settings.PLATFORM
         for name, field in _advanced().items():
             self.fields[name] = form_field(field)
         self.fields["compile"].widget.attrs["list"] = "compile-modes"

@@ -55,6 +55,14 @@ _WORDS: dict[str, tuple[str, str]] = {
     "routing": ("Routing of experts", "Random weights send every token to the same experts"),
     "ranks": ("Ranks", "Processes that work together; more than 1 needs a parallel mode"),
     "parallel": ("Parallel mode", ""),
+    "recompute": ("Recompute activations", "Training: full keeps only the input of each layer"),
+    "offload": (
+        "Offload to host memory",
+        "Training: optimizer its moments, cpu all shards of fsdp",
+    ),
+    "sampling": ("Next token", "Decode: the likeliest, or drawn"),
+    "temperature": ("Temperature", "Of drawn tokens"),
+    "top_p": ("Top p", "Draws from the fewest tokens that hold this share"),
 }
 
 
@@ -63,6 +71,8 @@ _SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Workload", ("scenario", "batch", "prompt_tokens", "output_tokens", "dtype")),
     ("Graph", ("attention", "compile", "compile_fallback")),
     ("Several ranks", ("ranks", "parallel")),
+    ("Sampling in decode", ("sampling", "temperature", "top_p")),
+    ("Memory in training", ("recompute", "offload")),
     (
         "Measuring",
         (

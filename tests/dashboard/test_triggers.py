@@ -11,6 +11,7 @@ from django.test import Client
 from dashboard.forms.runs import new_nonce
 from dashboard.models import Audit, Platform, Run, RunState, User
 from profiler import spec as specs
+from profiler.types import RunSpec
 from tests.factories import make_platform, make_run, make_spec, make_user
 
 Values = dict[str, object]
@@ -367,3 +368,12 @@ def test_it_starts_from_every_field_of_an_earlier_run(
     assert response.status_code == 302
     again = Run.objects.exclude(pk=run.pk).get()
     assert again.spec_hash == run.spec_hash
+
+
+def test_it_leaves_what_nobody_touched_at_the_defaults(operator_client: Client) -> None:
+    form = operator_client.get("/runs/new/").context["form"]
+    shown = {name: form[name].value() for name in form.fields}
+    sent = {name: value for name, value in shown.items() if value not in (None, False)}
+    operator_client.post("/runs/new/", {**sent, "model": "llama-tiny"})
+    spec = RunSpec(model="llama-tiny", scenario="decode")
+    assert Run.objects.get().spec_hash == specs.spec_hash(spec)

@@ -9,7 +9,7 @@ import pytest
 from dashboard.models import Audit, Run, RunGroup, Template, TemplateVersion
 from dashboard.services import template_text, templates
 from dashboard.services.runs import KeyReusedError
-from dashboard.services.spec_fields import spec_fields
+from dashboard.services.spec_fields import SpecField, sections, spec_fields
 from dashboard.services.templates import StaleTemplateError, UnchangedTemplateError
 from profiler.bench.templates import SHIPPED, Value
 from profiler.errors import SpecError
@@ -186,3 +186,12 @@ def test_it_refuses_a_key_that_came_with_another_order() -> None:
 def test_it_knows_every_field_of_a_specification() -> None:
     names = {field.name for field in dataclasses.fields(RunSpec)}
     assert spec_fields().keys() == names - {"schema", "device"}
+
+
+@pytest.mark.parametrize("field", spec_fields().values(), ids=lambda field: field.name)
+def test_it_takes_the_default_of_every_field(field: SpecField) -> None:
+    value = field.default
+    plain = list(value) if isinstance(value, tuple) else value
+    assert field.required or value is None or field.accepts(plain)
+    assert not field.accepts(object())
+    assert sum(field.name in names for _, names in sections()) == 1
