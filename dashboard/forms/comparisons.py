@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-
-import msgspec
 from django import forms
 
 from dashboard.forms.runs import NONCE, new_nonce, platform_choices, same
-from dashboard.models import Repository, Run, Template, TemplateVersion
+from dashboard.models import Repository, Run, Template
 from dashboard.services.addresses import check_ref
 from dashboard.services.catalog import device_of, ensure_platform
 from dashboard.services.comparisons import NewComparison
-from dashboard.services.templates import newest_version, runs_of
+from dashboard.services.workloads import of_run, of_template
 from profiler.analysis.ladder import Settings
 from profiler.errors import UserError
-from profiler.types import RunSpec
 
 MORE_PAIRS = 10
 
@@ -96,14 +92,17 @@ class NewComparisonForm(forms.Form):
     def wanted(self) -> NewComparison:
         """The comparison asked for; raises `UserError` when its workloads cannot work."""
         data = self.cleaned_data
-        specs, version = _workloads(data["template"], data["run"], data["platform"])
+        device = device_of(data["platform"])
+        chosen = (
+            of_run(data["run"], device) if data["run"] else of_template(data["template"], device)
+        )
         return NewComparison(
             repository=Repository.objects.get(slug=data["repository"]),
             baseline=data["baseline"],
             candidate=data["candidate"],
             platform=ensure_platform(data["platform"]),
-            specs=specs,
-            version=version,
+            specs=chosen.specs,
+            version=chosen.version,
             settings=Settings(margin=data["margin"] / 100),
             key=data["nonce"],
         )
@@ -114,19 +113,6 @@ def _ref(text: str) -> str:
         return check_ref(text)
     except UserError as error:
         raise forms.ValidationError(error.line()) from None
-
-
-def _workloads(
-    template: str, run: int | None, platform: str
-) -> tuple[tuple[RunSpec, ...], TemplateVersion | None]:
-    device = device_of(platform)
-    if run is not None:
-        spec = msgspec.convert(Run.objects.get(pk=run).spec, RunSpec)
-        return (dataclasses.replace(spec, device=device),), None
-    version = newest_version(template)
-    if version is None:
-        raise UserError(f"There is no template {template}", "choose one of the list")
-    return runs_of(version, device=device), version
 
 
 class LikeForm(forms.Form):

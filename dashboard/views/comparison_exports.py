@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import shlex
 from collections.abc import Iterator
 
@@ -74,6 +76,69 @@ def markdown(view: ComparisonView, address: str) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def as_text(view: ComparisonView) -> str:
+    """One screen for a terminal or the log of a CI job; foreign text made harmless."""
+    row = view.row
+    lines = [
+        f"Comparison {row.pk}: {view.state}",
+        printable(view.sentence, 1000),
+        *([printable(row.hint, 500)] if row.hint else []),
+        f"baseline  {_plain(row.baseline_ref, row.baseline)}",
+        f"candidate {_plain(row.candidate_ref, row.candidate)}",
+        f"platform  {printable(row.platform.slug)}, margin ±{row.margin * 100:g} %, "
+        f"{view.pairs} pairs, {view.failed_pairs} dropped, numerics not checked",
+        "",
+    ]
+    names = [printable(f"{i.row.workload.model.name} {i.row.workload}", 60) for i in view.workloads]
+    width = max((len(name) for name in names), default=0)
+    for name, item in zip(names, view.workloads, strict=True):
+        told = printable(item.row.message, 200) if item.row.state == "failed" else item.figures
+        lines.append(f"  {name:<{width}}  {item.verdict.state:<14}  {told}".rstrip())
+    return "\n".join(lines)
+
+
+def as_json(view: ComparisonView) -> str:
+    """The machine-readable summary of `manage.py compare --json`."""
+    row = view.row
+    summary = {
+        "schema": 1,
+        "comparison": row.pk,
+        "state": row.state,
+        "verdict": view.state,
+        "exit_code": int(view.exit_code),
+        "sentence": view.sentence,
+        "failure_kind": row.failure_kind or None,
+        "repository": row.repository.slug,
+        "baseline": row.baseline.sha if row.baseline else None,
+        "candidate": row.candidate.sha if row.candidate else None,
+        "platform": row.platform.slug,
+        "seed": row.seed,
+        "pairs": view.pairs,
+        "dropped_pairs": view.failed_pairs,
+        "numerics": "not checked",
+        "workloads": [_facts(item) for item in view.workloads],
+    }
+    return json.dumps(summary, indent=1, allow_nan=False)
+
+
+def _facts(item: WorkloadView) -> dict[str, object]:
+    return {
+        "model": item.row.workload.model.name,
+        "workload": str(item.row.workload),
+        "state": item.row.state,
+        "failure_kind": item.row.failure_kind or None,
+        "message": item.row.message or None,
+        "metric": item.row.metric,
+        "verdict": dataclasses.asdict(item.verdict),
+    }
+
+
+def _plain(ref: str, commit: object) -> str:
+    sha = getattr(commit, "sha", "")[:10]
+    subject = printable(getattr(commit, "subject", ""), 80)
+    return f"{sha} {subject} ({ref})" if sha else printable(ref, 80)
 
 
 def _line(item: WorkloadView) -> str:
