@@ -68,11 +68,21 @@ urlpatterns = [
         traces.trace_operators_csv,
         name="trace-operators-csv",
     ),
+    path(
+        "traces/<int:trace_id>/operators.json",
+        traces.trace_operators_json,
+        name="trace-operators-json",
+    ),
     path("traces/<int:trace_id>/panels/<slug:name>/", trace_panels.trace_panel, name="trace-panel"),
     path(
         "traces/<int:trace_id>/panels/<slug:name>.csv",
         trace_panels.trace_panel_csv,
         name="trace-panel-csv",
+    ),
+    path(
+        "traces/<int:trace_id>/panels/<slug:name>.json",
+        trace_panels.trace_panel_json,
+        name="trace-panel-json",
     ),
     path("traces/<int:trace_id>/flame/", flame.trace_graph, name="trace-graph"),
     path("traces/<int:trace_id>/flame.csv", flame.trace_graph_csv, name="trace-graph-csv"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dashboard.panels.base import Panel, no_device_work
+from dashboard.panels.bounds import step_column, step_words
 from dashboard.panels.table import Column, Table
 from profiler.analysis.report import KernelRow, Report
 
@@ -13,8 +14,8 @@ def table(report: Report) -> Table[KernelRow]:
     columns: tuple[Column[KernelRow], ...] = (
         Column(key="name", title="Name", value=lambda row: row.name, kind="mono", chars=72),
         Column(key="class", title="Class", value=lambda row: row.device_class, kind="text"),
-        Column(key="count", title="Count", value=lambda row: row.count, kind="count"),
-        Column(key="total", title="Total", value=lambda row: row.total_ns),
+        step_column(report, "count", "Count", lambda row: row.count, kind="count"),
+        step_column(report, "total", "Total", lambda row: row.total_ns),
         Column(
             key="share",
             title="Share",
@@ -25,7 +26,7 @@ def table(report: Report) -> Table[KernelRow]:
         Column(key="shortest", title="Shortest", value=lambda row: row.min_ns),
         Column(key="longest", title="Longest", value=lambda row: row.max_ns),
     )
-    about = "Device work by name. Shares are of the sum of all durations."
+    about = f"Device work by name. Shares are of the sum of all durations. {step_words(report)}"
     return Table(
         name="kernels",
         noun="names",

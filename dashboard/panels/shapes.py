@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from dashboard.panels.base import Panel
+from dashboard.panels.bounds import bound_columns, bounds_by_shapes, step_column, step_words
 from dashboard.panels.table import Column, Table
 from profiler.analysis.report import Report, ShapeRow
 
@@ -63,22 +64,35 @@ def _whole(row: ShapeRow) -> str:
     return f"{' '.join(row.shapes.split())} {' '.join(row.dtypes.split())}".strip()
 
 
+def _own(row: ShapeRow, *, on_device: bool) -> int:
+    return row.device_self_ns if on_device else row.host_self_ns
+
+
 def table(report: Report) -> Table[ShapeRow]:
     """The same operator with other inputs is another row."""
+    bounds = bounds_by_shapes(report)
+    on_device = any(row.device_self_ns for row in report.operator_shapes)
+    whole_ns = sum(_own(row, on_device=on_device) for row in report.operator_shapes)
     columns: tuple[Column[ShapeRow], ...] = (
         Column(key="name", title="Operator", value=lambda row: row.name, kind="mono"),
         Column(key="inputs", title="Inputs", value=inputs, kind="mono", full=_whole),
-        Column(key="calls", title="Calls", value=lambda row: row.count, kind="count"),
-        Column(key="device_self", title="Device self", value=lambda row: row.device_self_ns),
-        Column(key="device_total", title="Device total", value=lambda row: row.device_total_ns),
-        Column(key="host_self", title="Host self", value=lambda row: row.host_self_ns),
-        Column(key="host_total", title="Host total", value=lambda row: row.host_total_ns),
+        step_column(report, "calls", "Calls", lambda row: row.count, kind="count"),
+        Column(
+            key="share",
+            title="Share",
+            value=lambda row: _own(row, on_device=on_device) / whole_ns if whole_ns else None,
+            kind="share",
+        ),
+        step_column(report, "device_self", "Device self", lambda row: row.device_self_ns),
+        step_column(report, "device_total", "Device total", lambda row: row.device_total_ns),
+        step_column(report, "host_self", "Host self", lambda row: row.host_self_ns),
+        step_column(report, "host_total", "Host total", lambda row: row.host_total_ns),
+        *bound_columns(lambda row: bounds.get((row.name, row.shapes, row.dtypes))),
     )
-    on_device = any(row.device_self_ns for row in report.operator_shapes)
     return Table(
         name="shapes",
         noun="operators with shapes",
-        about="Calls with the same shapes and number types are one row.",
+        about=f"Calls with the same shapes and number types are one row. {step_words(report)}",
         rows=report.operator_shapes,
         columns=columns,
         sort="-device_self" if on_device else "-host_self",

@@ -36,7 +36,9 @@ class Column(Generic[Row]):
     chars: int = NAME_CHARS
     """How much of a foreign name is shown; the middle is left out."""
     full: Callable[[Row], str] | None = None
-    """The whole text behind a shortened value; the CSV has it."""
+    """The whole text behind a shortened value; the exports have it."""
+    raw: Callable[[Row], Value] | None = None
+    """What the exports hold instead: totals where the page shows those of a step."""
     link: Callable[[Row], str] | None = None
     """An address of ours that the value leads to."""
 
@@ -56,6 +58,8 @@ class Column(Generic[Row]):
 
     def exported(self, row: Row) -> Value:
         """The value with all its digits and letters."""
+        if self.raw:
+            return self.raw(row)
         return self.full(row) if self.full else self.value(row)
 
 

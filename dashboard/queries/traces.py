@@ -76,6 +76,7 @@ class OperatorRow:
     """One operator; `share` is its part of the sum of the sorted kind of self time."""
 
     name: str
+    canonical: str
     count: int
     host_self_ns: int
     host_total_ns: int
@@ -112,7 +113,16 @@ _COLUMNS: dict[str, Callable[[Trace], str]] = {"device": lambda row: row.device_
 
 def get_trace(trace_id: int) -> Trace | None:
     """The trace with the rows its pages name."""
-    related = ("raw", "report", "flame", "graph", "redacted", "uploaded_by", "run__workload__model")
+    related = (
+        "raw",
+        "report",
+        "flame",
+        "graph",
+        "redacted",
+        "uploaded_by",
+        "run__workload__model",
+        "run__platform",
+    )
     return Trace.objects.select_related(*related).filter(pk=trace_id).first()
 
 
@@ -187,6 +197,7 @@ def _row(row: Operator, host_ns: int, device_ns: int) -> OperatorRow:
     part, whole = (row.device_self_ns, device_ns) if device_ns else (row.host_self_ns, host_ns)
     return OperatorRow(
         name=row.name,
+        canonical=row.canonical,
         count=row.count,
         host_self_ns=row.host_self_ns,
         host_total_ns=row.host_total_ns,

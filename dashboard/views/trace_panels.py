@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -12,7 +14,7 @@ from dashboard.panels.base import Panel
 from dashboard.panels.registry import PANELS
 from dashboard.panels.table import exported, table_view
 from dashboard.queries.reports import read_report
-from dashboard.views.downloads import csv_response
+from dashboard.views.downloads import csv_response, json_response
 from dashboard.views.errors import refusal
 from dashboard.views.found import ready_or_404
 from dashboard.views.requests import SignedInRequest
@@ -56,6 +58,18 @@ def trace_panel(request: SignedInRequest, trace_id: int, name: str) -> HttpRespo
 
 @require_safe
 def trace_panel_csv(request: SignedInRequest, trace_id: int, name: str) -> HttpResponseBase:
+    return _exported(request, trace_id, name, "csv")
+
+
+@require_safe
+def trace_panel_json(request: SignedInRequest, trace_id: int, name: str) -> HttpResponseBase:
+    return _exported(request, trace_id, name, "json")
+
+
+def _exported(
+    request: SignedInRequest, trace_id: int, name: str, ending: Literal["csv", "json"]
+) -> HttpResponseBase:
+    """The whole table of a panel as a file."""
     trace, panel = ready_or_404(trace_id), _panel_or_404(name)
     try:
         table = panel.table(_report(trace))
@@ -63,5 +77,7 @@ def trace_panel_csv(request: SignedInRequest, trace_id: int, name: str) -> HttpR
         return refusal(request, error, status=410)
     if table is None:
         raise Http404(f"Trace {trace_id} has no table of it.")
+    answer = csv_response if ending == "csv" else json_response
     header = [column.heading for column in table.columns]
-    return csv_response(f"trace{trace.pk}_{panel.name}.csv", header, exported(table, request.GET))
+    file = f"trace{trace.pk}_{panel.name}.{ending}"
+    return answer(file, header, exported(table, request.GET))

@@ -16,7 +16,13 @@ from dashboard.panels.trace import trace_panels
 from dashboard.queries.traces import PAGE_SIZE, operator_export, trace_page
 from dashboard.services.traces import TooLargeError, add_upload, add_uploads, redact, reingest
 from dashboard.views import exports
-from dashboard.views.downloads import csv_response, download, gzipped_json, json_file
+from dashboard.views.downloads import (
+    csv_response,
+    download,
+    gzipped_json,
+    json_file,
+    json_response,
+)
 from dashboard.views.found import ready_or_404, trace_or_404
 from dashboard.views.requests import SignedInRequest, operators_only, post_only
 from dashboard.views.uploads import limited_upload
@@ -94,6 +100,14 @@ def trace_operators_csv(request: SignedInRequest, trace_id: int) -> HttpResponse
     rows = operator_export(trace, OperatorFilterForm(request.GET).wanted())
     cells = map(exports.operator_cells, rows.iterator())
     return csv_response(f"trace{trace.pk}_operators.csv", exports.OPERATOR_COLUMNS, cells)
+
+
+@require_safe
+def trace_operators_json(request: SignedInRequest, trace_id: int) -> HttpResponseBase:
+    trace = ready_or_404(trace_id)
+    rows = operator_export(trace, OperatorFilterForm(request.GET).wanted())
+    cells = map(exports.operator_cells, rows.iterator())
+    return json_response(f"trace{trace.pk}_operators.json", exports.OPERATOR_COLUMNS, cells)
 
 
 @require_safe

@@ -38,11 +38,12 @@ _HOST_CATEGORIES = {
 }
 
 
-def flame_graph_of(results: Analysed, roof: Roofline | None = None) -> FlameGraph:
-    """All views of a trace. With a roofline, frames of counted operators say their efficiency."""
+def flame_graph_of(results: Analysed) -> FlameGraph:
+    """All views of a trace. Where peaks are known, counted operators say their efficiency."""
     structure, tree, frames = results.structure, results.tree, results.frames
     stacks = _Stacks(results.trace, tree, frames)
-    reached = {} if roof is None else _efficiency(structure, frames, roof)
+    # That of the whole trace: the scene may hold only the steps that were replayed.
+    reached = _efficiency(structure, frames, results.roof)
     names = _Names()
     device, host, idle = _Growing(names), _Growing(names), _Growing(names)
     _add_device(device, stacks, reached)
@@ -252,8 +253,10 @@ def _efficiency(structure: Structure, frames: Frames, roof: Roofline) -> dict[in
         return {}
     counted = (roof.signature >= 0) & (roof.time_ns > 0)
     counted &= bound[roof.signature] >= 0
+    if not counted.any():
+        return {}
     rows = structure.ops.rows[counted]
-    position = np.full(int(frames.nesting.rows.max()) + 1 if len(rows) else 0, NONE, np.int64)
+    position = np.full(int(frames.nesting.rows.max()) + 1, NONE, np.int64)
     position[frames.nesting.rows] = frames.node
     node = position[rows]
     size = int(node.max()) + 1 if len(node) else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 
 from django.http import FileResponse, HttpResponseBase, StreamingHttpResponse
 from django.test import Client
@@ -31,3 +32,11 @@ def csv_of(response: HttpResponseBase) -> list[dict[str, str]]:
     assert isinstance(response, StreamingHttpResponse)
     text = b"".join(response.streaming_content).decode()  # type: ignore[arg-type]
     return list(csv.DictReader(io.StringIO(text)))
+
+
+def json_of(response: HttpResponseBase) -> list[dict[str, str | int | float | None]]:
+    """The rows of a JSON answer."""
+    assert isinstance(response, StreamingHttpResponse)
+    text = b"".join(response.streaming_content).decode()  # type: ignore[arg-type]
+    found: list[dict[str, str | int | float | None]] = json.loads(text)
+    return found

@@ -8,10 +8,21 @@ import json
 import pytest
 from django.test import Client
 
-from dashboard.models import Operator, Trace, TraceState
+from dashboard.models import Operator, RunState, Trace, TraceState
 from dashboard.queries.traces import OPERATORS_SIZE
-from tests.dashboard.reading import HTMX, body_of, csv_of, page_of
-from tests.factories import make_operator, make_ready_trace, make_trace
+from profiler.analysis.bounds import BoundRow, RooflineReport, UncountedRow
+from profiler.analysis.report import OperatorRow, StepRow
+from tests.dashboard.reading import HTMX, body_of, csv_of, json_of, page_of
+from tests.dashboard.reports import bound_of
+from tests.factories import (
+    make_note,
+    make_operator,
+    make_platform,
+    make_ready_trace,
+    make_report,
+    make_run,
+    make_trace,
+)
 
 # The operator table
 
@@ -144,3 +155,70 @@ def test_it_does_not_read_a_trace_twice_at_once(operator_client: Client) -> None
     trace = make_trace()
     page = operator_client.post(f"/traces/{trace.pk}/again/", follow=True).content.decode()
     assert "is being read already" in page
+
+
+# Against the roofline, per step, and over time
+
+
+def with_roofline(*bounds: BoundRow, steps: int = 0) -> Trace:
+    names = ("aten::mm", "aten::topk")
+    times = {"host_total_ns": 3_000, "device_total_ns": 0, "device_self_ns": 0}
+    rows = [
+        OperatorRow(name=name, canonical=name, count=8, host_self_ns=3_000, **times)
+        for name in names
+    ]
+    missing = UncountedRow(name="aten::topk", calls=8, total_ns=1, share=0.1, reason="no formula")
+    roof = RooflineReport(
+        time="host", peak=None, counted_share=0.9, operators=list(bounds), uncounted=[missing]
+    )
+    marks = [StepRow(name=f"s{n}", start_ns=n, dur_ns=1, phase=None) for n in range(steps)]
+    return make_ready_trace(report=make_report(operators=rows, roofline=roof, steps=marks))
+
+
+def test_it_holds_operators_against_the_roofline(viewer_client: Client, db: None) -> None:
+    page = page_of(viewer_client, f"/traces/{with_roofline(bound_of()).pk}/operators/")
+    assert "412 TFLOP/s" in page and "<td>compute</td>" in page and "50.0 %" in page
+    assert "uncounted: no formula" in page
+
+
+def test_a_memory_bound_operator_says_its_bandwidth(viewer_client: Client, db: None) -> None:
+    trace = with_roofline(bound_of(bound="memory", efficiency=None))
+    page = page_of(viewer_client, f"/traces/{trace.pk}/operators/")
+    assert "2.02 TB/s" in page and "412" not in page
+
+
+def test_it_says_nothing_of_a_roofline_it_does_not_know(viewer_client: Client, db: None) -> None:
+    page = page_of(viewer_client, f"/traces/{make_ready_trace().pk}/operators/")
+    assert "Of roofline" not in page and "Trend" not in page and ">Notes</th>" not in page
+
+
+def test_it_shows_times_of_a_step(viewer_client: Client, db: None) -> None:
+    page = page_of(viewer_client, f"/traces/{with_roofline(steps=2).pk}/operators/")
+    assert "divided by its 2 steps" in page
+    assert '<td class="num" title="3,000 ns in all">1.50 µs</td>' in page
+    assert '<td class="num" title="8 in all">4</td>' in page
+
+
+def test_it_shows_how_an_operator_did_before(viewer_client: Client, db: None) -> None:
+    for _ in range(3):
+        trace = make_ready_trace(run=make_run(RunState.SUCCEEDED))
+    page = page_of(viewer_client, f"/traces/{trace.pk}/operators/")
+    assert page.count('class="spark"') == 1
+    assert 'href="/operators/?name=aten%3A%3Amm"' in page
+
+
+def test_it_counts_the_notes_of_an_operator_on_its_platform(
+    viewer_client: Client, db: None
+) -> None:
+    trace = make_ready_trace(run=make_run(RunState.SUCCEEDED))
+    make_note()
+    make_note(platform=make_platform("elsewhere"))
+    page = page_of(viewer_client, f"/traces/{trace.pk}/operators/")
+    assert '<a href="/operators/?name=aten%3A%3Amm#notes">1</a>' in page
+
+
+def test_it_exports_operators_as_json(three: Trace, viewer_client: Client) -> None:
+    answer = viewer_client.get(f"/traces/{three.pk}/operators.json?op=aten&sort=-calls")
+    found = json_of(answer)
+    assert [row["operator"] for row in found] == ["aten::linear", "aten::mm"]
+    assert found[0]["calls"] == 9

@@ -9,6 +9,7 @@ from dashboard.models import Trace, TraceState
 from dashboard.panels.base import Panel
 from dashboard.panels.registry import ORDER
 from dashboard.panels.shapes import inputs
+from profiler.analysis.bounds import RooflineReport
 from profiler.analysis.report import (
     CollectiveRow,
     CriticalPath,
@@ -24,8 +25,8 @@ from profiler.analysis.report import (
     StreamRow,
 )
 from profiler.trace.privacy import CLEAN_COPY, HOLDS
-from tests.dashboard.reading import HTMX, csv_of, page_of
-from tests.dashboard.reports import quality_of
+from tests.dashboard.reading import HTMX, csv_of, json_of, page_of
+from tests.dashboard.reports import bound_of, quality_of
 from tests.factories import make_ready_trace, make_report, make_trace
 
 SPAN = DeviceTimeline(
@@ -339,3 +340,37 @@ def test_it_says_that_a_file_is_gone(file: str, viewer_client: Client) -> None:
     response = viewer_client.get(f"/traces/{lost.pk}/{file}")
     assert response.status_code == 410
     assert "is no longer there" in response.content.decode()
+
+
+def test_it_shows_sums_as_those_of_a_step_and_exports_the_sums(
+    viewer_client: Client, db: None
+) -> None:
+    steps = [StepRow(name=f"s{n}", start_ns=n, dur_ns=1, phase=None) for n in range(4)]
+    trace = make_ready_trace(report=make_report(timeline=[SPAN], kernels=KERNELS, steps=steps))
+    page = page_of(viewer_client, address(trace, "kernels"))
+    assert "Total / step" in page and "125 ns" in page
+    found = csv_of(viewer_client.get(f"/traces/{trace.pk}/panels/kernels.csv"))
+    assert (found[0]["total_ns"], found[0]["count"]) == ("500", "2")
+
+
+def test_it_exports_a_table_as_json(trace: Trace, viewer_client: Client) -> None:
+    answer = viewer_client.get(f"/traces/{trace.pk}/panels/kernels.json?kernels-q=gemm")
+    (found,) = json_of(answer)
+    assert (found["name"], found["total_ns"]) == ("gemm<4, float>", 500)
+    assert answer["Content-Disposition"] == f'attachment; filename="trace{trace.pk}_kernels.json"'
+
+
+def test_it_holds_operators_with_shapes_against_the_roofline(
+    viewer_client: Client, db: None
+) -> None:
+    times = {"host_total_ns": 9, "host_self_ns": 9, "device_total_ns": 0, "device_self_ns": 0}
+    shapes = [
+        ShapeRow(name=name, shapes="[[4, 4]]", dtypes='["float"]', count=1, **times)
+        for name in ("aten::mm", "aten::topk")
+    ]
+    bound = bound_of(shapes="[[4, 4]]", dtypes='["float"]', flop_rate=1.4e10, byte_rate=2.1e10)
+    roof = RooflineReport(time="host", peak=None, counted_share=1.0, shapes=[bound])
+    trace = make_ready_trace(report=make_report(operator_shapes=shapes, roofline=roof))
+    page = page_of(viewer_client, address(trace, "shapes"))
+    assert "14.0 GFLOP/s" in page and "21.0 GB/s" in page and "50.0 %" in page
+    assert "<td>uncounted</td>" in page

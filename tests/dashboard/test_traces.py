@@ -287,4 +287,4 @@ def test_it_asks_the_database_a_bounded_number_of_times(viewer_client: Client) -
     trace = make_ready_trace(run=make_result().run)
     with CaptureQueriesContext(connection) as queries:
         page_of(viewer_client, f"/traces/{trace.pk}/")
-    assert len(queries) <= 8
+    assert len(queries) <= 12
