@@ -162,7 +162,7 @@ class _Stepping:
         part = np.zeros(len(first), np.int64)
         np.add.at(part, group, shown)
         kernels = self._kernels(mine, mine_group)
-        paths = _Paths(self.results)
+        paths = _Paths(self.results, self.kinds)
         out = []
         for at in np.flatnonzero(calls.any(axis=1) | work.any(axis=1) | (part > 0)).tolist():
             module, chain, name = paths.of(int(self.node[first[at]]), int(ops.rows[first[at]]))
@@ -244,10 +244,21 @@ class _Stepping:
         at = by_row[source]
         mine = self.works & (at >= 0) & (self.places.device >= 0)
         np.add.at(work, at[mine], trace.device.dur[mine])
+        names = [canonical(trace.strings[n]) for n in tree.name.tolist()]
+        calls = [kind == Kind.RUNTIME for kind in self.kinds]
+        hidden = [call and above >= 0 for call, above in zip(calls, tree.parent, strict=True)]
         return _merged_frames(
-            tree.parent.tolist(), [trace.strings[n] for n in tree.name.tolist()],
-            host.tolist(), work.tolist(),
-        )  # fmt: skip
+            tree.parent.tolist(), names, hidden, list(zip(host, work, strict=True))
+        )
+
+    @cached_property
+    def kinds(self) -> list[int]:
+        """What each tree node is."""
+        frames = self.results.frames
+        kind = np.full(len(self.results.tree.parent), int(Kind.OTHER), np.int64)
+        kept = frames.node >= 0
+        kind[frames.node[kept]] = self.trace.events.kind[frames.nesting.rows[kept]]
+        return kind.tolist()
 
 
 def canonical(name: str) -> str:
@@ -255,30 +266,25 @@ def canonical(name: str) -> str:
     return rules().operators.get(name) or _NUMBERED.sub("", module_path(name))
 
 
-def _is_call(name: str) -> bool:
-    """Whether a frame is a runtime call, whatever the vendor calls it."""
-    return any(vendor.runtime.search(name) for vendor in rules().vendors) and "::" not in name
-
-
 def _merged_frames(
-    parent: list[int], names: list[str], host: list[int], work: list[int]
+    parent: list[int], names: list[str], hidden: list[bool], times: list[tuple[int, int]]
 ) -> tuple[FrameTime, ...]:
-    """Frames by canonical name; a runtime call's time belongs to the frame around it."""
+    """Frames by name; the time of a hidden one belongs to the frame around it."""
     place: list[int] = []
     known: dict[tuple[int, str], int] = {}
     sums: list[list[int]] = []
     for at, name in enumerate(names):
         above = place[parent[at]] if parent[at] >= 0 else NONE
-        if (_is_call(name) and above >= 0) or (len(known) >= FRAMES_LIMIT and above >= 0):
+        key = (above, name)
+        if hidden[at] or (len(known) >= FRAMES_LIMIT and above >= 0):
             place.append(above)
         else:
-            key = (above, canonical(name))
             if key not in known:
                 known[key] = len(sums)
                 sums.append([0, 0])
             place.append(known[key])
-        sums[place[-1]][0] += host[at]
-        sums[place[-1]][1] += work[at]
+        sums[place[-1]][0] += int(times[at][0])
+        sums[place[-1]][1] += int(times[at][1])
     return tuple(
         FrameTime(parent=above, name=name, host_ns=own, device_ns=device)
         for (above, name), (own, device) in zip(known, sums, strict=True)
@@ -288,16 +294,12 @@ def _merged_frames(
 class _Paths:
     """Module path and operators around a tree node, from its ancestors."""
 
-    def __init__(self, results: Analysed) -> None:
-        trace, frames = results.trace, results.frames
-        self._strings = trace.strings
+    def __init__(self, results: Analysed, kinds: list[int]) -> None:
+        self._strings = results.trace.strings
         self._parent = results.tree.parent.tolist()
         self._name = results.tree.name.tolist()
-        kind = np.full(len(self._parent), int(Kind.OTHER), np.int64)
-        kept = frames.node >= 0
-        kind[frames.node[kept]] = trace.events.kind[frames.nesting.rows[kept]]
-        self._kind = kind.tolist()
-        self._names = trace.events.name
+        self._kind = kinds
+        self._names = results.trace.events.name
         self._python_module = rules().names["python_module"]
 
     def of(self, node: int, row: int) -> tuple[str, tuple[str, ...], str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -205,6 +206,27 @@ def test_it_keeps_profiles(tmp_path: Path) -> None:
 
 def shared(name: str) -> StepProfile:
     return profile_of_trace(TRACES / f"{name}.json.gz")
+
+
+def recorded(folder: Path, size: int) -> StepProfile:
+    """A program of torch that multiplies matrices of this size, recorded by torch."""
+    left, other = torch.ones(size, size), torch.ones(64)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as recording:
+        for step in range(4):
+            with torch.profiler.record_function(f"ProfilerStep#{step}"):
+                torch.mm(left, left)
+                other.exp().sum()
+    path = folder / f"{size}.json"
+    recording.export_chrome_trace(str(path))
+    return profile_of_trace(path)
+
+
+def test_it_names_what_a_real_program_changed(tmp_path: Path) -> None:
+    found = diff(recorded(tmp_path, 32), recorded(tmp_path, 768))
+    assert (found.measure, found.rows[0].operator) == ("host", "aten::mm")
+    assert waterfall(found).bars[0].name == "aten::mm"
+    assert {row.how for row in found.rows} <= {"same", "unpaired", "vanished", "appeared"}
+    check_sums(found)
 
 
 @needs_traces

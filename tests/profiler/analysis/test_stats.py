@@ -118,3 +118,12 @@ def test_it_takes_the_larger_of_two_spreads() -> None:
     assert spread(np.array([1.0])) == 0
     values = np.random.default_rng(3).normal(0, 2, 4000)
     assert spread(values) == pytest.approx(2, rel=0.1)
+
+
+def test_it_finds_few_changes_among_many_operators() -> None:
+    noise = np.random.default_rng(6).normal(0, 0.03, (200, 10))
+    noise[:5] += np.log(1.1)
+    adjusted = discovery_adjusted([paired_t_p(row) for row in noise])
+    found = [at for at, p in enumerate(adjusted) if p is not None and p <= 0.05]
+    assert set(range(5)) <= set(found)
+    assert len(found) <= 7
