@@ -6,13 +6,13 @@ import dataclasses
 import hashlib
 import re
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from profiler.catalog import BUILTIN
 from profiler.errors import SpecError
-from profiler.types import DTYPES, SCENARIOS, SCHEMA, Parallel, RunSpec, Scenario
+from profiler.types import SCHEMA, Parallel, RunSpec, Scenario
 
 LIMITS: dict[str, tuple[int, int]] = {
     "batch": (1, 4096),
@@ -100,6 +100,8 @@ def check(spec: RunSpec) -> RunSpec:
             f"spec.warmup_max is {spec.warmup_max}", f"allowed: at least warmup, {spec.warmup}"
         )
     _check_ranks(spec)
+    _check_savings(spec)
+    _check_sampling(spec)
     _check_micro(spec)
     _check_amounts(spec)
     return spec
@@ -148,6 +150,33 @@ def _check_micro(spec: RunSpec) -> None:
         )
     if spec.ranks > 1:
         raise SpecError(f"spec.micro is {spec.micro}", "operators run alone on one rank only")
+
+
+def _check_savings(spec: RunSpec) -> None:
+    for name in ("recompute", "offload"):
+        value = cast("str", getattr(spec, name))
+        if value != "none" and spec.scenario != "training":
+            raise SpecError(f"spec.{name} is {value!r}", "it applies to training only")
+    if spec.offload != "none" and spec.device == "cpu":
+        raise SpecError(
+            f"spec.offload is {spec.offload!r}", "the CPU has no memory of its own to relieve"
+        )
+    if spec.offload != "none" and (spec.offload == "cpu") != (spec.parallel == "fsdp"):
+        raise SpecError(
+            f"spec.offload is {spec.offload!r} and spec.parallel is {spec.parallel!r}",
+            "cpu works with parallel fsdp, optimizer without it",
+        )
+
+
+def _check_sampling(spec: RunSpec) -> None:
+    for name, most in (("temperature", 100.0), ("top_p", 1.0)):
+        value = cast("float", getattr(spec, name))
+        if not 0 < value <= most:
+            raise SpecError(f"spec.{name} is {value}", f"allowed: above 0, up to {most:g}")
+        if value != 1 and spec.sampling == "greedy":
+            raise SpecError(f"spec.{name} is {value}", "it needs sampling multinomial")
+    if spec.sampling != "greedy" and spec.scenario != "decode":
+        raise SpecError(f"spec.sampling is {spec.sampling!r}", "it applies to decode only")
 
 
 def _check_amounts(spec: RunSpec) -> None:
@@ -265,7 +294,18 @@ def workload_hash(spec: RunSpec) -> str:
 def allowed_text() -> str:
     """What a spec may hold, in one line."""
     ranges = ", ".join(f"{name} {low}-{high}" for name, (low, high) in LIMITS.items())
-    return f"scenario: {'|'.join(SCENARIOS)}; dtype: {'|'.join(DTYPES)}; {ranges}"
+    words = "; ".join(f"{name}: {'|'.join(known)}" for name, known in _choices().items())
+    return f"{words}; {ranges}"
+
+
+def _choices() -> dict[str, tuple[str, ...]]:
+    """The allowed words of each field that takes one or several of a few."""
+    found = {}
+    for name, kind in get_type_hints(RunSpec).items():
+        word = get_args(kind)[0] if get_origin(kind) is tuple else kind
+        if get_origin(word) is Literal and name != "schema":
+            found[name] = get_args(word)
+    return found
 
 
 def _chosen(spec: RunSpec) -> dict[str, object]:

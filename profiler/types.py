@@ -15,6 +15,9 @@ Phase = Literal["load", "correctness", "warmup", "timed", "memory", "profiled", 
 ProfileOption = Literal["shapes", "flops", "memory", "stacks", "modules"]
 
 Parallel = Literal["none", "data", "fsdp", "tensor", "pipeline"]
+Recompute = Literal["none", "full"]
+Offload = Literal["none", "optimizer", "cpu"]
+Sampling = Literal["greedy", "multinomial"]
 Attention = Literal["auto", "sdpa", "eager", "flex_attention", "flash_attention_2"]
 Routing = Literal["model", "uniform", "skewed"]
 
@@ -54,6 +57,13 @@ class RunSpec:
     `batch` sequences of its own, `data` copies the model, `fsdp` shards it.
     Inference: all on the same `batch` sequences, `tensor` splits every layer,
     `pipeline` (prefill only) gives each rank whole layers.
+
+    Training with `recompute` `full` keeps only the input of each layer for the
+    backward pass. `offload` keeps state in host memory: `optimizer` the moments
+    of AdamW, `cpu` (with `fsdp`) every shard of weights, gradients and moments.
+
+    Decode takes the likeliest token, or with `sampling` `multinomial` draws one,
+    seeded, at `temperature` from the fewest tokens that hold `top_p`.
     """
 
     model: str
@@ -83,6 +93,11 @@ class RunSpec:
     ranks: int = 1
     parallel: Parallel = "none"
     micro: int = 0
+    recompute: Recompute = "none"
+    offload: Offload = "none"
+    sampling: Sampling = "greedy"
+    temperature: float = 1.0
+    top_p: float = 1.0
     schema: int = SCHEMA
 
 

@@ -16,6 +16,7 @@ from profiler.bench.inputs import make_inputs
 from profiler.bench.loading import Loading
 from profiler.bench.parallel import cache_parts, distribute, is_split
 from profiler.bench.routing import apply_routing
+from profiler.bench.savings import apply_recompute
 from profiler.types import ModelFacts, RunSpec
 
 
@@ -62,6 +63,7 @@ def build(plan: Plan, spec: RunSpec, device: Device, *, rank: int = 0) -> Built:
     cost = None if plan.vision is not None else cost_of(text, whole)
     facts = describe(plan, whole, inputs.note)
     model = distribute(whole, spec, device)
+    apply_recompute(model, spec)
     stamps.append(device.now())
     routing = routing_of(text)
     if routing is not None or spec.routing != "model":

@@ -35,8 +35,8 @@ def require_fit(plan: Plan, spec: RunSpec, device: Device) -> None:
 def lower_bound_bytes(plan: Plan, spec: RunSpec) -> int:
     """Bytes the run certainly holds at once.
 
-    Weights; in training also gradients, both AdamW moments and the logits of
-    every token; else the hidden states of the prompts.
+    Weights; in training also gradients, both AdamW moments (as far as they are
+    not offloaded) and the logits of every token; else the hidden states of the prompts.
     """
     with torch.random.fork_rng(devices=[]):
         skeleton = plan.skeleton()
@@ -44,7 +44,8 @@ def lower_bound_bytes(plan: Plan, spec: RunSpec) -> int:
     text = plan.config.get_text_config()
     per_token = plan.dtype.itemsize * spec.batch * spec.prompt_tokens
     if spec.scenario == "training":
-        return 4 * weights + per_token * int(text.vocab_size)
+        copies = {"none": 4, "optimizer": 2, "cpu": 1}[spec.offload]
+        return copies * weights + per_token * int(text.vocab_size)
     return weights + per_token * int(text.hidden_size)
 
 

@@ -26,6 +26,7 @@ from profiler.bench.output import ENVIRONMENT, RESULT, TRACE, Reporter, Staging,
 from profiler.bench.parallel import check_parallel
 from profiler.bench.passes import Session
 from profiler.bench.ranks import Ranks, joined
+from profiler.bench.savings import check_savings
 from profiler.bench.scenarios import REGISTRY
 from profiler.bench.scenarios.base import Bench
 from profiler.types import Environment, Metric, ModelFacts, Result, RunSpec
@@ -139,11 +140,12 @@ def _load(spec: RunSpec, compiler: Compiler, own: Own) -> Loaded:
     seed_everything(spec.seed)
     plan = plan_model(spec)
     check_parallel(plan, spec)
+    check_savings(plan, spec)
     require_fit(plan, spec, device)
     built = build(plan, spec, device, rank=ranks.rank)
     bench = Bench(
         spec=spec,
-        model=ranks.wrap(built.model, spec.parallel),
+        model=ranks.wrap(built.model, spec),
         inputs=built.inputs,
         vocabulary=built.vocabulary,
         device=device,

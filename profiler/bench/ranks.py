@@ -10,12 +10,12 @@ from typing import TypeVar, cast
 
 import torch
 import torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import CPUOffloadPolicy, OffloadPolicy, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from profiler.bench.scenarios.base import Stamps
 from profiler.bench.summary import median, summarise
-from profiler.types import Metric, Parallel, RunSpec
+from profiler.types import Metric, RunSpec
 
 T = TypeVar("T")
 
@@ -48,14 +48,15 @@ class Ranks:
         if self.count > 1:
             dist.barrier()
 
-    def wrap(self, model: torch.nn.Module, parallel: Parallel) -> torch.nn.Module:
-        """`model` in the asked parallel form."""
-        if parallel == "data":
+    def wrap(self, model: torch.nn.Module, spec: RunSpec) -> torch.nn.Module:
+        """`model` in the parallel form of `spec`; a split model is left as it is."""
+        if spec.parallel == "data":
             return DistributedDataParallel(model)
-        if parallel == "fsdp":
+        if spec.parallel == "fsdp":
+            policy = CPUOffloadPolicy() if spec.offload == "cpu" else OffloadPolicy()
             for layer in _layers(model):
-                fully_shard(layer)
-            fully_shard(model)
+                fully_shard(layer, offload_policy=policy)
+            fully_shard(model, offload_policy=policy)
         return model
 
     def highest(self, metric: Metric) -> Metric:

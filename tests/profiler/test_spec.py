@@ -56,6 +56,34 @@ def test_it_reads_back_what_it_writes(spec: RunSpec) -> None:
         ({"device": "cpu; rm"}, "no device"),
         ({"model": "../../etc/passwd"}, "no model name"),
         ({"batch": 4096, "prompt_tokens": 8192}, "33,554,432 tokens"),
+        ({"recompute": "some"}, r"recompute: .*'some'.*none\|full"),
+        ({"recompute": "full"}, r"spec\.recompute is 'full'. it applies to training only"),
+        ({"offload": "cpu", "device": "cuda"}, r"spec\.offload is 'cpu'. it applies to training"),
+        (
+            {"offload": "optimizer", "scenario": "training"},
+            "the CPU has no memory of its own to relieve",
+        ),
+        (
+            {"offload": "cpu", "scenario": "training", "device": "cuda"},
+            "cpu works with parallel fsdp, optimizer without it",
+        ),
+        (
+            {
+                "offload": "optimizer",
+                "scenario": "training",
+                "device": "cuda",
+                "ranks": 2,
+                "parallel": "fsdp",
+            },
+            "cpu works with parallel fsdp, optimizer without it",
+        ),
+        ({"sampling": "multinomial"}, r"spec\.sampling is 'multinomial'. it applies to decode"),
+        (
+            {"scenario": "decode", "top_p": 0.9},
+            r"spec\.top_p is 0.9. it needs sampling multinomial",
+        ),
+        ({"temperature": 0}, r"spec\.temperature is 0.0. allowed: above 0, up to 100"),
+        ({"top_p": 1.5}, r"spec\.top_p is 1.5. allowed: above 0, up to 1"),
     ],
 )
 def test_it_names_field_value_and_what_is_allowed(fields: dict[str, object], said: str) -> None:
@@ -116,6 +144,27 @@ def test_it_ignores_output_tokens_where_none_are_generated() -> None:
     longer = dataclasses.replace(prefill, output_tokens=99)
     assert specs.workload_hash(longer) == specs.workload_hash(prefill)
     assert specs.workload_hash(SMALL) != specs.workload_hash(prefill)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"scenario": "training", "recompute": "full"},
+        {"scenario": "training", "offload": "optimizer", "device": "cuda"},
+        {
+            "scenario": "training",
+            "offload": "cpu",
+            "device": "npu",
+            "ranks": 2,
+            "parallel": "fsdp",
+        },
+        {"scenario": "decode", "sampling": "multinomial", "temperature": 0.7, "top_p": 0.9},
+    ],
+)
+def test_it_takes_recomputation_offload_and_sampling_as_workloads(fields: dict[str, Any]) -> None:
+    spec = specs.parse(raw(**fields))
+    plain = dataclasses.replace(SMALL, scenario=spec.scenario)
+    assert specs.workload_hash(spec) != specs.workload_hash(plain)
 
 
 def test_it_hashes_only_what_differs_from_the_defaults() -> None:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import torch
 
 from profiler.bench.scenarios.base import Bench
+from profiler.bench.scenarios.sampling import Sampler
 from profiler.errors import NonFiniteError
 
 
 class Engine:
-    """A minimal inference engine: prompt in, greedy tokens out, one key-value cache."""
+    """A minimal inference engine: prompt in, tokens out, one key-value cache."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.cache: object = None
         self.tokens = torch.empty(0, dtype=torch.long)
+        self._sampler = Sampler(bench.spec, bench.device.torch)
 
     def prefill(self) -> list[int]:
         """Read the prompts with a fresh cache; the first token of each sequence, on the host."""
         self.cache = None
+        self._sampler.restart()
         return self._forward(self.bench.inputs)
 
     def step(self) -> list[int]:
@@ -37,7 +40,7 @@ class Engine:
         return sum(t.numel() * t.element_size() for t in held if isinstance(t, torch.Tensor))
 
     def _forward(self, inputs: dict[str, torch.Tensor]) -> list[int]:
-        self.tokens = self._call(inputs)[:, -1:].argmax(dim=-1)
+        self.tokens = self._sampler.next(self._call(inputs)[:, -1:])
         return [int(token) for token in self.tokens.flatten().tolist()]
 
     def _call(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from profiler.bench.savings import optimizer_of
 from profiler.bench.scenarios.base import Bench, PhaseMark, Stamps, unmarked
 from profiler.bench.scenarios.engine import require_finite
 from profiler.bench.summary import median, summarise
@@ -25,7 +26,7 @@ class Training:
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
         bench.model.train()
-        self._optimizer = torch.optim.AdamW(bench.model.parameters(), lr=LEARNING_RATE)
+        self._optimizer = optimizer_of(bench.model, bench.spec, lr=LEARNING_RATE)
 
     def run(self, phase: PhaseMark = unmarked) -> Stamps:
         device = self._bench.device
