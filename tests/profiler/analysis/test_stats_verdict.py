@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profiler.analysis.decide import decide, interim
+from profiler.analysis.decide import decide, interim, pairs_needed
 from profiler.analysis.ladder import Settings, extended, orders
 from profiler.analysis.verdict import Pair, Verdict, improves
 from profiler.metrics import METRICS
@@ -88,6 +88,14 @@ def test_it_asks_for_no_pairs_that_will_not_settle_it() -> None:
     found = decide([Pair(baseline=1.0, candidate=1.0199 * z) for z in noise], TIME)
     assert (found.state, found.more_pairs) == ("inconclusive", None)
     assert "hardly settle it" in found.sentence
+
+
+def test_it_asks_for_four_times_the_pairs_at_twice_the_noise() -> None:
+    noise = np.linspace(-0.1, 0.1, 20)
+    once, twice = (pairs_needed(noise * scale, Settings()) for scale in (1, 2))
+    assert once is not None
+    assert twice == pytest.approx(4 * once, abs=4)
+    assert (pairs_needed(noise + np.log(1.3), Settings()) or once) < once / 10
 
 
 def test_it_decides_on_rungs_only() -> None:
