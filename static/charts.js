@@ -1,5 +1,6 @@
 // Draws Plotly figures: <figure class="chart" data-figure="ID" aria-label="..."> beside
 // {{ figure|json_script:"ID" }} with {"data": [...], "layout": {...}}.
+// A point whose "customdata" is an address of ours leads there.
 // Colours are written as tokens, "var(--compute)", and read again when the theme changes.
 (() => {
   "use strict";
@@ -77,6 +78,12 @@
     const figure = resolved(JSON.parse(source.textContent), read);
     window.Plotly.react(element, figure.data, layout(figure.layout ?? {}, read), CONFIG);
     done();
+    if (element.dataset.leads !== undefined) return;
+    element.dataset.leads = "";
+    element.on("plotly_click", ({ points }) => {
+      const address = points[0]?.customdata;
+      if (typeof address === "string" && address.startsWith("/")) window.location.assign(address);
+    });
   }
 
   function drawAll() {

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeVar
+from urllib.parse import urlencode
+
+from django.urls import reverse
 
 from dashboard.panels.table import Column
 from profiler import units
@@ -49,6 +52,16 @@ def bounds_by_shapes(report: Report) -> dict[tuple[str, str, str], BoundRow]:
 
 def _found(report: Report) -> RooflineReport:
     return report.roofline or RooflineReport(time="", peak=None, counted_share=0.0)
+
+
+def canonical_names(report: Report) -> dict[str, str]:
+    """The name that vendors share, of every operator."""
+    return {row.name: row.canonical or row.name for row in report.operators}
+
+
+def operator_address(name: str) -> str:
+    """The page of an operator."""
+    return f"{reverse('operator')}?{urlencode({'name': name})}"
 
 
 def achieved(row: BoundRow) -> str:

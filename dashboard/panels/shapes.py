@@ -5,7 +5,14 @@ from __future__ import annotations
 import json
 
 from dashboard.panels.base import Panel
-from dashboard.panels.bounds import bound_columns, bounds_by_shapes, step_column, step_words
+from dashboard.panels.bounds import (
+    bound_columns,
+    bounds_by_shapes,
+    canonical_names,
+    operator_address,
+    step_column,
+    step_words,
+)
 from dashboard.panels.table import Column, Table
 from profiler.analysis.report import Report, ShapeRow
 
@@ -71,10 +78,17 @@ def _own(row: ShapeRow, *, on_device: bool) -> int:
 def table(report: Report) -> Table[ShapeRow]:
     """The same operator with other inputs is another row."""
     bounds = bounds_by_shapes(report)
+    names = canonical_names(report)
     on_device = any(row.device_self_ns for row in report.operator_shapes)
     whole_ns = sum(_own(row, on_device=on_device) for row in report.operator_shapes)
     columns: tuple[Column[ShapeRow], ...] = (
-        Column(key="name", title="Operator", value=lambda row: row.name, kind="mono"),
+        Column(
+            key="name",
+            title="Operator",
+            value=lambda row: row.name,
+            kind="mono",
+            link=lambda row: operator_address(names.get(row.name, row.name)),
+        ),
         Column(key="inputs", title="Inputs", value=inputs, kind="mono", full=_whole),
         step_column(report, "calls", "Calls", lambda row: row.count, kind="count"),
         Column(

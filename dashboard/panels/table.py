@@ -204,7 +204,9 @@ def cell(column: Column[Row], row: Row) -> Cell:
         whole = column.full(row) if column.full else value
         limit = column.chars if column.kind == "mono" else TITLE_CHARS
         shown = units.middle(printable(value, 2000), limit)
-        return Cell(shown=shown, title=printable(whole, TITLE_CHARS), kind=column.kind)
+        href = column.link(row) if column.link else ""
+        title = printable(whole, TITLE_CHARS)
+        return Cell(shown=shown, title=title, kind=column.kind, href=href)
     if value is None:
         return Cell(shown=units.MISSING, title="not known", kind=column.kind)
     if column.kind == "share":
