@@ -1,8 +1,9 @@
 """How far apart two runs of the same thing are: A/A over fresh processes.
 
 Each pair launches the same decode run twice, one after the other; the figure
-is the median over pairs of |a1 - a2| / a1 of the launches' median times per
-token. Run by `make bench-noise` on an idle machine; `PAIRS` sets how many.
+is the noise floor of `profiler.analysis.noise` over the launches' median gaps
+between tokens. Run by `make bench-noise` on an idle machine; `PAIRS` sets how
+many, `MODEL` of which built-in model. What disturbed a launch, by its own account, is printed beside it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from statistics import median
 
 import msgspec
 
+from profiler.analysis.noise import ENOUGH_PAIRS, noise_floor
 from profiler.types import Result
 
 GOAL_SHARE = 0.02
 SPEC = {
-    "model": "llama-small",
+    "model": os.environ.get("MODEL", "llama-small"),
     "scenario": "decode",
     "prompt_tokens": 64,
     "output_tokens": 33,
@@ -32,39 +33,43 @@ SPEC = {
 }
 
 
-def launch(folder: Path) -> float:
-    """Median time per token in ns of one fresh process."""
+def launch(folder: Path) -> tuple[float, tuple[str, ...]]:
+    """Median gap between tokens in ns of one fresh process, and what it warned of."""
     spec = folder / "spec.json"
     spec.write_text(json.dumps(SPEC))
     out = folder / "out"
-    subprocess.run(
-        [sys.executable, "-m", "profiler", "run", str(spec), "--out", str(out)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        check=True,
-    )
+    command = [sys.executable, "-m", "profiler", "run", str(spec), "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{done.stderr[-4000:]}\na launch failed with exit code {done.returncode}")
     result = msgspec.json.decode((out / "result.json").read_bytes(), type=Result)
-    return next(metric.value for metric in result.metrics if metric.name == "itl")
+    gap = next(metric.value for metric in result.metrics if metric.name == "itl")
+    return gap, result.warnings
 
 
 def main() -> int:
     pairs = int(os.environ.get("PAIRS", "20"))
-    differences = []
+    medians: list[float] = []
+    print(f"{pairs} pairs of launches, load {os.getloadavg()}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for pair in range(1, pairs + 1):
-            first, second = launch(Path(folder)), launch(Path(folder))
-            differences.append(abs(first - second) / first)
+            (first, said), (second, also_said) = launch(Path(folder)), launch(Path(folder))
+            medians += [first, second]
             print(
                 f"pair {pair:2d}   {first / 1e6:8.3f} ms   {second / 1e6:8.3f} ms   "
-                f"{differences[-1] * 100:6.2f} %",
+                f"{abs(second - first) / first:7.2%}   {'; '.join({*said, *also_said})}",
                 flush=True,
             )
-    noise = median(differences)
+    noise = noise_floor(medians)
     print(
-        f"median absolute difference {noise * 100:.2f} % of {pairs} pairs, load {os.getloadavg()}"
+        f"median absolute difference {noise.typical:.2%}, worst {noise.worst:.2%}, of {pairs} "
+        f"pairs, load {os.getloadavg()}"
     )
-    met = noise < GOAL_SHARE
-    print("goal met" if met else f"goal missed: {noise * 100:.2f} % is not below 2 %")
+    if noise.few:
+        print(f"goal missed: {pairs} pairs tell little, at least {ENOUGH_PAIRS} are needed")
+        return 1
+    met = noise.typical < GOAL_SHARE
+    print("goal met" if met else f"goal missed: {noise.typical:.2%} is not below 2 %")
     return 0 if met else 1
 
 
