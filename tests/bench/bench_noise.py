@@ -3,7 +3,8 @@
 Each pair launches the same decode run twice, one after the other; the figure
 is the noise floor of `profiler.analysis.noise` over the launches' median gaps
 between tokens. Run by `make bench-noise` on an idle machine; `PAIRS` sets how
-many, `MODEL` of which built-in model. What disturbed a launch, by its own account, is printed beside it.
+many, `MODEL` of which built-in model. What disturbed a launch, by its own
+account, is printed beside it.
 """
 
 from __future__ import annotations
