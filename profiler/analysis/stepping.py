@@ -137,14 +137,14 @@ class _Stepping:
     def _groups(self) -> tuple[Int64, Int64, list[tuple[str, str]]]:
         """Group of each operator call, a call of each group, and its shapes and types."""
         events, rows = self.trace.events, self.structure.ops.rows
-        columns = [self.node.astype(np.int64)]
-        columns += [events.dense(name)[rows] for name in ("shapes", "dtypes")]
-        _, first, inverse = np.unique(
-            np.stack(columns), axis=1, return_index=True, return_inverse=True
-        )
+        shapes, dtypes = (events.dense(name)[rows] for name in ("shapes", "dtypes"))
+        size = len(self.trace.strings) + 1
+        pairs, pair = np.unique((shapes + 1) * size + dtypes + 1, return_inverse=True)
+        keys = (self.node.astype(np.int64) + 1) * len(pairs) + pair
+        _, first, group = np.unique(keys, return_index=True, return_inverse=True)
         texts = [*self.trace.strings, ""]
-        details = [(texts[columns[1][at]], texts[columns[2][at]]) for at in first.tolist()]
-        return inverse.reshape(-1), first, details
+        details = [(texts[shapes[at]], texts[dtypes[at]]) for at in first.tolist()]
+        return group, first, details
 
     def _operators(
         self, group: Int64, first: Int64, details: list[tuple[str, str]], shown: Int64
@@ -225,7 +225,7 @@ class _Stepping:
         }
         sums = {key: int(shown[chosen].sum()) for key, chosen in named.items()}
         sums |= {("idle", cause): ns for cause, ns in split.idle.items()}
-        sums["unattributed", "vendor's idle time apart from events"] = split.rest
+        sums["unattributed", "difference to the vendor's own idle time"] = split.rest
         parts = [Part(kind=k, name=n, total_ns=ns) for (k, n), ns in sums.items() if ns]
         return calls, tuple(parts)
 
