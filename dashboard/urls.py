@@ -23,6 +23,7 @@ from dashboard.views import (
     trace_sets,
     traces,
     triggers,
+    what_if,
 )
 
 handler400 = "dashboard.views.errors.bad_request"
@@ -84,6 +85,7 @@ urlpatterns = [
         trace_panels.trace_panel_json,
         name="trace-panel-json",
     ),
+    path("traces/<int:trace_id>/what-if/", what_if.trace_what_if, name="trace-what-if"),
     path("traces/<int:trace_id>/flame/", flame.trace_graph, name="trace-graph"),
     path("traces/<int:trace_id>/flame.csv", flame.trace_graph_csv, name="trace-graph-csv"),
     path("traces/<int:trace_id>/flame.json", flame.trace_graph_data, name="trace-graph-data"),

@@ -45,7 +45,14 @@ logger = logging.getLogger(__name__)
 REDACTED_FILE = "redacted.json.gz"
 KNOWN_FILE = "known.json"
 REQUIRED = ("report.json", "flame.speedscope.json.gz")
-FILES = (*REQUIRED, "flamegraph.json.gz", "events.parquet", "collectives.json", REDACTED_FILE)
+FILES = (
+    *REQUIRED,
+    "flamegraph.json.gz",
+    "replay.bin",
+    "events.parquet",
+    "collectives.json",
+    REDACTED_FILE,
+)
 FILE_LIMIT_BYTES = 8 << 30
 _POLL_S = 0.05
 _LOG_BYTES = 256 << 10

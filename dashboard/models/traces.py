@@ -50,6 +50,9 @@ class Trace(models.Model):
     graph = models.ForeignKey(
         "dashboard.Artifact", null=True, on_delete=models.PROTECT, related_name="graph_traces"
     )
+    replay = models.ForeignKey(
+        "dashboard.Artifact", null=True, on_delete=models.PROTECT, related_name="replay_traces"
+    )
     columns = models.ForeignKey(
         "dashboard.Artifact", null=True, on_delete=models.PROTECT, related_name="column_traces"
     )

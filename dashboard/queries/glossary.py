@@ -75,6 +75,7 @@ WORDS: dict[str, str] = {
     "timed phase": "The measured repetitions; never profiled.",
     "profiled phase": "Separate repetitions under the profiler. They are slower; the ratio to the "
     "timed phase is shown with the run.",
+    "what if": "A change the reader thinks of, priced by replaying the recorded steps with it.",
     "finding": "One ranked bottleneck: evidence, recoverable time per step, advice.",
     "baseline, candidate": "The two sides of a comparison.",
     "pair": "One launch of the baseline and one of the candidate, one right after the other; which "

@@ -200,6 +200,7 @@ def _accept(trace_id: int, fence: int, report: Report, kept: dict[str, Artifact]
         report=kept["report.json"],
         flame=kept["flame.speedscope.json.gz"],
         graph=kept.get("flamegraph.json.gz"),
+        replay=kept.get("replay.bin"),
         columns=kept.get("events.parquet"),
         collectives=kept.get("collectives.json"),
         redacted=kept.get("redacted.json.gz"),

@@ -110,6 +110,7 @@ RULES: dict[str, Rule] = {
     "trace-operators-json": TRACE,
     "trace-panel-json": Rule(path={"trace_id": "trace", "name": "panel"}),
     "trace-panel-csv": Rule(path={"trace_id": "trace", "name": "panel"}),
+    "trace-what-if": TRACE,
     "trace-graph": TRACE,
     "trace-graph-csv": TRACE,
     "trace-graph-data": TRACE,

@@ -55,6 +55,11 @@ class Price:
     low_ns_per_step: int | None
     calls: int
 
+    @property
+    def loss_ns_per_step(self) -> int:
+        """What a step would take longer, 0 for a gain."""
+        return max(0, -self.gain_ns_per_step)
+
 
 def what_if(scene: Scene, *requests: WhatIf) -> Price:
     """Price one change, or several made together.
