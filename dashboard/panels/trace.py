@@ -122,7 +122,7 @@ def trace_panels(trace: Trace, form: OperatorFilterForm) -> TracePanels:
         devices=device_bars(report),
         no_device=no_device_work(report),
         top=_top(report),
-        findings=findings_panel(report),
+        findings=findings_panel(report, trace),
         private=found_kinds(report),
         later=tuple(panel for panel in ORDER if not reasons[panel.name]),
         absent=tuple(_absent(reasons)),

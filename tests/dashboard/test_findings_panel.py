@@ -7,9 +7,11 @@ import dataclasses
 import pytest
 from django.test import Client
 
+from dashboard.models import NoteKind, Trace
 from dashboard.panels.findings import SHOWN, findings_panel
+from profiler.analysis.bounds import Pricing
 from profiler.analysis.report import FindingRow
-from tests.factories import make_ready_trace, make_report
+from tests.factories import make_artifact, make_note, make_ready_trace, make_report
 
 pytestmark = pytest.mark.django_db
 
@@ -58,10 +60,64 @@ def test_it_escapes_what_a_trace_says(viewer_client: Client) -> None:
 
 def test_it_leaves_the_small_ones_to_the_report() -> None:
     report = dataclasses.replace(make_report(), findings=[finding()] * (SHOWN + 3))
-    panel = findings_panel(report)
+    panel = findings_panel(report, make_ready_trace())
     assert (len(panel.lines), panel.more) == (SHOWN, 3)
 
 
 def test_bars_are_relative_to_the_best() -> None:
     report = dataclasses.replace(make_report(), findings=[finding(), finding(500_000)])
-    assert [line.width for line in findings_panel(report).lines] == [1.0, 0.25]
+    assert [line.width for line in findings_panel(report, make_ready_trace()).lines] == [1.0, 0.25]
+
+
+def test_it_leads_to_flame_graph_rows_and_operator(viewer_client: Client) -> None:
+    report = dataclasses.replace(make_report(), findings=[finding(subject="aten::mm")])
+    trace = make_ready_trace(report=report)
+    Trace.objects.filter(pk=trace.pk).update(graph=make_artifact())
+    shown = viewer_client.get(f"/traces/{trace.pk}/").content.decode()
+    assert f'href="/traces/{trace.pk}/flame/?flame=host&amp;find=aten%3A%3Amm"' in shown
+    assert 'href="?op=aten%3A%3Amm#operators">Rows</a>' in shown
+    assert 'href="/operators/?name=aten%3A%3Amm">Operator</a>' in shown
+
+
+def test_a_module_has_no_rows_of_an_operator(viewer_client: Client) -> None:
+    shown = page(viewer_client, finding(subject="model.layers"))
+    assert ">Rows</a>" not in shown and "?name=model.layers" not in shown
+
+
+def test_it_shows_the_notes_of_its_operator_and_of_itself(viewer_client: Client) -> None:
+    make_note("Known of the operator.")
+    about = {"kind": NoteKind.FINDING, "operator": "aten::mm"}
+    make_note("Known of the finding.", finding="redundant_copy", **about)
+    make_note("Of another finding.", finding="host_wait", **about)
+    shown = page(viewer_client, finding(subject="aten::mm"))
+    assert "2 notes" in shown
+    assert "Known of the operator." in shown and "Known of the finding." in shown
+    assert "Of another finding." not in shown
+
+
+def test_only_who_may_write_is_asked_to(viewer_client: Client, operator_client: Client) -> None:
+    assert "Write a note" not in page(viewer_client, finding())
+    shown = page(operator_client, finding())
+    assert "kind=finding&amp;operator=aten%3A%3Acontiguous&amp;finding=redundant_copy" in shown
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, False), (2, True)])
+def test_it_says_what_the_first_three_bring_together(
+    count: int, said: bool, viewer_client: Client
+) -> None:
+    pricing = Pricing(
+        window="steps 1 to 3",
+        steps=3,
+        step_ns=40_000_000,
+        joint_top_ns=3_000_000,
+        joint_all_ns=3_000_000,
+        exact=True,
+        inferred_edges=0,
+        dropped_edges=0,
+        folded=0,
+        fold_share=0.01,
+    )
+    report = dataclasses.replace(make_report(), findings=[finding()] * count, pricing=pricing)
+    trace = make_ready_trace(report=report)
+    shown = viewer_client.get(f"/traces/{trace.pk}/").content.decode()
+    assert ("the first three bring 3.00 ms together" in shown) == said
