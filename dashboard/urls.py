@@ -7,6 +7,7 @@ from django.urls import path
 from dashboard.views import (
     accounts,
     comparisons,
+    differences,
     flame,
     glossary,
     groups,
@@ -108,6 +109,16 @@ urlpatterns = [
         "compare/<int:comparison_id>/report.md",
         comparisons.comparison_markdown,
         name="comparison-markdown",
+    ),
+    path(
+        "compare/<int:comparison_id>/workloads/<int:position>/",
+        differences.comparison_difference,
+        name="comparison-difference",
+    ),
+    path(
+        "compare/<int:comparison_id>/workloads/<int:position>/operators.csv",
+        differences.comparison_operators_csv,
+        name="comparison-operators-csv",
     ),
     path("compare/<int:comparison_id>/more/", comparisons.comparison_more, name="comparison-more"),
     path(

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import tempfile
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from django.utils import timezone
@@ -25,7 +27,15 @@ from dashboard.models import (
 )
 from profiler.metrics import HEADLINE
 from profiler.types import RunSpec
-from tests.factories import make_artifact, make_platform, make_spec, make_workload
+from tests.factories import (
+    make_artifact,
+    make_platform,
+    make_spec,
+    make_workload,
+    store_artifact,
+)
+from tests.profiler.analysis.layered import Layered
+from workers import difference
 
 
 def make_repository(slug: str = "models", **fields: Any) -> Repository:
@@ -129,3 +139,15 @@ def make_pair(
             ended_at=timezone.now(),
         )
     return pair
+
+
+def make_explained(comparison: Comparison, base: Layered | None = None) -> Comparison:
+    """The first workload of it has a stored difference: a fused operator took the place of two."""
+    fused = Layered(operators=("aten::linear>aten::addmm", "my::fused<b>"))
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "difference.json.gz"
+        one = (base or Layered()).build().write(Path(folder) / "base.json")
+        difference.write(one, fused.build().write(Path(folder) / "cand.json"), out)
+        stored = store_artifact(out.read_bytes())
+    comparison.workloads.filter(position=0).update(difference=stored)
+    return comparison

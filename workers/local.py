@@ -15,6 +15,7 @@ from dashboard.services.contract import (
     Claim,
     Launched,
     Outcome,
+    StoredFile,
     SupersededError,
     TraceClaim,
     TraceOutcome,
@@ -45,6 +46,10 @@ class LocalServer:
     def store_launch(self, run_id: int, fence: int, launched: Launched) -> None:
         with fresh_connection():
             pairs.store_launch(run_id, fence, launched)
+
+    def store_difference(self, run_id: int, fence: int, file: StoredFile) -> None:
+        with fresh_connection():
+            pairs.store_difference(run_id, fence, file)
 
     def next_traces(self, limit: int) -> list[tuple[int, int]]:
         with fresh_connection():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ from workers import processes
 from workers.capture import Log
 from workers.child import Gone, Start
 from workers.ends import RESULT_FILES, End, KilledBy, classify, was_disturbed
-from workers.job import Job, Spool
+from workers.environment import reader_environment
+from workers.job import Job, Spool, marker_variable
 from workers.server import Server
 from workers.trees import Runner, Trees
 
@@ -40,6 +42,8 @@ FAILURES_LIMIT = 3
 LAUNCHES_FOLDER = "launches"
 PROFILE_SPEC = "profile.json"
 TRACE_FILE = "trace.json.gz"
+DIFFERENCE_FILE = "difference.json.gz"
+EXPLAIN_LIMIT_S = 600.0
 _RETRY_S = 1.0
 
 
@@ -91,6 +95,7 @@ class Launches:
             if self._session.profiled_steps and len(self._worked) == 2:
                 for side in (BASELINE, CANDIDATE):
                     self._launch(None, side)
+                self._explain()
         except _EndedError as ended:
             return ended.outcome
         return Outcome(state="succeeded")
@@ -130,9 +135,10 @@ class Launches:
             message="" if worked else outcome.message,
             files=_files(folder, profiled=pair is None) if worked else (),
         )
-        self._tell(launched)
-        shutil.rmtree(folder, ignore_errors=True)
+        store = self._bench.server.store_launch
+        self._tell(lambda: store(self._job.run_id, self._job.fence, launched))
         if pair is not None:
+            shutil.rmtree(folder, ignore_errors=True)
             self._count(side, worked=worked)
         return worked
 
@@ -169,11 +175,37 @@ class Launches:
             )
         )
 
-    def _tell(self, launched: Launched) -> None:
+    def _explain(self) -> None:
+        """Compare both traces; a trace that cannot be read costs the explanation, not the pairs."""
+        places = self._spool.folder / LAUNCHES_FOLDER
+        traces = [places / f"profiled-{side}" / TRACE_FILE for side in (BASELINE, CANDIDATE)]
+        out = places / DIFFERENCE_FILE
+        if not all(path.is_file() and not path.is_symlink() for path in traces):
+            self._bench.log.note("one side left no trace: what changed is not known")
+            return
+        words = ("-m", "workers.difference", *map(str, traces), str(out))
+        marker = marker_variable(self._spool.marker)
+        start = Start(
+            name="comparison of the traces",
+            command=(sys.executable, *words),
+            folder=places,
+            environment=reader_environment(places, marker),
+            limit_s=EXPLAIN_LIMIT_S,
+            memory_bytes=self._bench.memory_bytes,
+        )
+        gone = self._bench.run_child(start, "pairs")
+        if was_disturbed(gone.killed_by):
+            raise _EndedError(self._outcome(gone, places, oom=False))
+        if gone.wait_status == 0 and out.is_file():
+            file = StoredFile(name=DIFFERENCE_FILE, path=out)
+            store = self._bench.server.store_difference
+            self._tell(lambda: store(self._job.run_id, self._job.fence, file))
+
+    def _tell(self, call: Callable[[], None]) -> None:
         """Until the server has it; a server that is away for long is what the self-fence is for."""
         while True:
             try:
-                self._bench.server.store_launch(self._job.run_id, self._job.fence, launched)
+                call()
             except SupersededError:
                 raise _EndedError(self._killed(KilledBy.SUPERSEDED)) from None
             except Exception:  # the database may be busy or away

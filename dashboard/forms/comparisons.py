@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django import forms
 
+from dashboard.figures.diff_flame import FlameWish
 from dashboard.forms.runs import NONCE, new_nonce, platform_choices, same
 from dashboard.models import Repository, Run, Template
 from dashboard.services.addresses import check_ref
@@ -147,3 +148,19 @@ class PageForm(forms.Form):
 
     def number(self) -> int:
         return int(self.cleaned_data["page"] or 1) if self.is_valid() else 1
+
+
+class FlameForm(forms.Form):
+    """How the diff flame graph is drawn, as it stands in the address."""
+
+    width = forms.ChoiceField(required=False, choices=same(("candidate", "baseline")))
+    by = forms.ChoiceField(required=False, choices=same(("time", "share")))
+    root = forms.IntegerField(required=False, min_value=0, max_value=10**6)
+
+    def wish(self) -> FlameWish:
+        if not self.is_valid():
+            return FlameWish()
+        data = self.cleaned_data
+        return FlameWish(
+            side=data["width"] or "candidate", by=data["by"] or "time", root=data["root"]
+        )

@@ -125,6 +125,13 @@ class ComparedWorkload(models.Model):
     candidate_trace = models.ForeignKey(
         "dashboard.Trace", null=True, on_delete=models.SET_NULL, related_name="+"
     )
+    difference = models.ForeignKey(
+        "dashboard.Artifact",
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="the two profiled launches compared per step",
+    )
 
     class Meta:
         ordering = ["position"]

@@ -24,6 +24,7 @@ from dashboard.models import (
 from dashboard.queries.run_status import LIVELY
 from dashboard.services.pairs import verdict_of
 from profiler.analysis.compare import EXIT_CODES, FieldDifference, environment_differences
+from profiler.analysis.overall import Overall, overall
 from profiler.analysis.verdict import Verdict
 from profiler.analysis.wording import figures
 from profiler.errors import ExitCode
@@ -41,7 +42,6 @@ _RELATED = (
     "version__template",
     "created_by",
 )
-_WORDS = {"faster": "wins", "slower": "loses", "no change": "unchanged"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,8 @@ def _list_row(row: Comparison) -> ComparisonRow:
     elif len(compared) == 1:
         summary = compared[0].sentence
     else:
-        summary = tally([item.verdict for item in compared if item.verdict])
+        counts = Counter(item.verdict for item in compared if item.verdict)
+        summary = ", ".join(f"{state} {count}" for state, count in counts.most_common())
     return ComparisonRow(row=row, summary=summary, created_at=row.created_at)
 
 
@@ -190,12 +191,11 @@ def comparison_view(row: Comparison) -> ComparisonView:
         )
         for compared in found
     )
-    state = whole_state(row, views)
     return ComparisonView(
         row=row,
         workloads=views,
-        sentence=_sentence(row, views, state),
-        state=state,
+        sentence=_sentence(row, views),
+        state=whole_state(row, views),
         exit_code=exit_code(row, views),
         differences=_differences(views, pairs),
     )
@@ -258,19 +258,16 @@ def _pair_row(pair: Pair, metric: str) -> PairRow:
 
 
 def whole_state(row: Comparison, views: Sequence[WorkloadView]) -> str:
-    """One word for the whole: the worst that is certain, then what is still open."""
+    """One word for the whole: the state of the row until it has ended, then the verdict.
+
+    A workload that could not be measured leaves no verdict on the whole, but
+    one that is slower stays slower.
+    """
     if row.state != ComparisonState.ENDED:
         return str(row.state)
-    states = {view.verdict.state for view in views if view.row.state == ComparedState.SETTLED}
-    left_out = any(view.row.state != ComparedState.SETTLED for view in views)
-    if "slower" in states:
-        return "slower"
-    if left_out or "not comparable" in states:
-        return "not comparable"
-    for state in ("inconclusive", "faster"):
-        if state in states:
-            return state
-    return "no change"
+    settled = [view for view in views if view.row.state == ComparedState.SETTLED]
+    state = _overall(settled).state
+    return "not comparable" if len(settled) < len(views) and state != "slower" else state
 
 
 def exit_code(row: Comparison, views: Sequence[WorkloadView]) -> ExitCode:
@@ -280,24 +277,18 @@ def exit_code(row: Comparison, views: Sequence[WorkloadView]) -> ExitCode:
     return known.get(state, ExitCode.NOT_COMPARABLE)
 
 
-def tally(states: Sequence[str]) -> str:
-    """`wins 7, loses 1, unchanged 4`: how many workloads got which verdict."""
-    counts = Counter(_WORDS.get(state, state) for state in states)
-    order = ("wins", "loses", "unchanged", "inconclusive", "not comparable")
-    return ", ".join(f"{word} {counts[word]}" for word in order if counts[word])
+def _overall(views: Sequence[WorkloadView]) -> Overall:
+    return overall([(view.row.workload.scenario, view.verdict) for view in views])
 
 
-def _sentence(row: Comparison, views: Sequence[WorkloadView], state: str) -> str:
+def _sentence(row: Comparison, views: Sequence[WorkloadView]) -> str:
     if row.state == ComparisonState.FAILED:
         return f"Nothing was measured: {row.message}"
     if row.state == ComparisonState.CANCELLED:
         return "Cancelled before there was a verdict"
     if row.state == ComparisonState.RESOLVING:
         return "Looking up the two commits"
-    if len(views) == 1:
-        return views[0].verdict.sentence
-    said = tally([view.verdict.state for view in views])
-    return f"Over {len(views)} workloads: {said}."
+    return views[0].verdict.sentence if len(views) == 1 else _overall(views).sentence
 
 
 def _differences(

@@ -29,7 +29,7 @@ from dashboard.models import (
 )
 from dashboard.services import artifacts, events, results
 from dashboard.services.clock import db_now
-from dashboard.services.contract import Launched, PlannedPair, Session, SupersededError
+from dashboard.services.contract import Launched, PlannedPair, Session, StoredFile, SupersededError
 from dashboard.services.sources import source_of
 from profiler import spec as specs
 from profiler.analysis.decide import decide
@@ -204,6 +204,14 @@ def _store_trace(
     field = "baseline_trace" if launched.side == Side.BASELINE else "candidate_trace"
     setattr(compared, field, trace)
     compared.save(update_fields=[field])
+
+
+def store_difference(run_id: int, fence: int, file: StoredFile) -> None:
+    """Keep what the profiled launches of a session differ in."""
+    compared = _session(run_id, fence).compared
+    assert compared is not None
+    artifact = artifacts.keep(file.path)
+    ComparedWorkload.objects.filter(pk=compared.pk).update(difference=artifact)
 
 
 def settle(run: Run, now: datetime) -> None:

@@ -39,7 +39,7 @@ from tests.factories import (
     make_user,
     store_artifact,
 )
-from tests.sources import make_comparison
+from tests.sources import make_comparison, make_explained
 
 ROLES = ("anonymous", *Role.values)
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
@@ -70,6 +70,7 @@ TEMPLATE = Rule(path={"name": "template"})
 GROUP = Rule(path={"group_id": "group"})
 PLATFORM = Rule(path={"slug": "platform"})
 COMPARISON = Rule(path={"comparison_id": "comparison"})
+COMPARED = Rule(path={"comparison_id": "comparison", "position": "position"})
 REPOSITORY = Rule(path={"repository_id": "repository"})
 
 RULES: dict[str, Rule] = {
@@ -126,6 +127,8 @@ RULES: dict[str, Rule] = {
     "comparison-live": COMPARISON,
     "comparison-pairs-csv": COMPARISON,
     "comparison-markdown": COMPARISON,
+    "comparison-difference": COMPARED,
+    "comparison-operators-csv": COMPARED,
     "comparison-more": replace(COMPARISON, get=None, post=302, roles=OPERATORS),
     "comparison-cancel": replace(COMPARISON, get=None, post=302, roles=OPERATORS),
     "repository-list": PAGE,
@@ -183,6 +186,7 @@ class Scene:
             "group": str(self.run.group_id),
             "platform": self.run.platform.slug,
             "comparison": str(self.comparison.pk),
+            "position": "0",
             "repository": str(self.comparison.repository_id),
             "panel": "kernels",
             "note": str(self.note.pk),
@@ -214,7 +218,7 @@ def scene_for(db: None) -> Iterator[Callable[[str], Scene]]:
             trace=trace,
             set=whole,
             note=make_note(author=person),
-            comparison=make_comparison(),
+            comparison=make_explained(make_comparison()),
             user=user,
             person=person,
         )
@@ -285,7 +289,7 @@ def test_it_says_not_found_for_what_does_not_exist(
     name: str, number: int, admin_client: Client
 ) -> None:
     rule = RULES[name]
-    words = {"file": "log.txt", "panel": "kernels"}
+    words = {"file": "log.txt", "panel": "kernels", "position": "0"}
     values = {key: words.get(what, number) for key, what in rule.path.items()}
     ask = admin_client.get if rule.get else admin_client.post
     assert ask(reverse(name, kwargs=values)).status_code == 404

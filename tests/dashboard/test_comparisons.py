@@ -123,8 +123,13 @@ def test_it_starts_from_the_address(operator_client: Client) -> None:
         ([-0.1], "faster", ExitCode.FINE, "faster, −10.0 %"),
         ([0.1], "slower", ExitCode.REGRESSED, "slower, 10.0 %"),
         ([0.0], "no change", ExitCode.FINE, "no change within ±2 %"),
-        ([-0.1, 0.1, 0.0], "slower", ExitCode.REGRESSED, "wins 1, loses 1, unchanged 1"),
-        ([-0.1, 0.0], "faster", ExitCode.FINE, "wins 1, unchanged 1"),
+        (
+            [-0.1, 0.1, 0.0],
+            "slower",
+            ExitCode.REGRESSED,
+            "Wins 1, loses 1, unchanged 1; geo",
+        ),
+        ([-0.1, 0.0], "faster", ExitCode.FINE, "Wins 1, loses 0, unchanged 1"),
     ],
 )
 def test_its_first_sentence_is_the_verdict(

@@ -7,7 +7,6 @@ mark of the environment. Noise of a tenth of a percent comes from the process id
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import os
 import sys
 import time
@@ -35,7 +34,9 @@ def main(spec_path: Path, out: Path) -> int:
         time.sleep(600)
     spec = specs.load(spec_path)
     if spec.profiled_steps:
-        (out / "trace.json.gz").write_bytes(gzip.compress(b'{"traceEvents": []}'))
+        traces = os.environ.get("FAKE_BENCH_TRACES")
+        made = Path(traces, f"{Path.cwd().name}.gz").read_bytes() if traces else b"no trace"
+        (out / "trace.json.gz").write_bytes(made)
     value = float(word) * (1 + (os.getpid() % 7 - 3) / 3000)
     result = result_of(spec)
     metric = dataclasses.replace(result.metrics[0], value=value)

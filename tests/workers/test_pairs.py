@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shlex
 import sys
 import threading
@@ -12,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from dashboard.models import Comparison, Launch, Pair, Repository, Run, Trace
+from dashboard.queries.differences import difference_of
 from dashboard.services import catalog, comparisons
 from dashboard.services.comparisons import NewComparison, create_comparison, extend_comparison
 from dashboard.services.repositories import NewRepository, register_repository
 from profiler.analysis.ladder import Settings, orders
 from profiler.types import RunSpec
 from tests.factories import make_user
+from tests.profiler.analysis.layered import Layered
 from tests.workers.bench import Bench
 from tests.workers.repository import Upstream
 from tests.workers.system import System, wait_for
@@ -225,3 +228,21 @@ def test_it_goes_on_with_the_pair_that_a_killed_worker_had_reached(
     assert len(reached & set(Launch.objects.values_list("pk", flat=True))) >= 2
     assert Launch.objects.count() == 16
     wait_for(lambda: not list((system.var_dir / "spool").glob("run-*")), limit_s=20)
+
+
+def test_it_keeps_what_the_profiled_launches_differ_in(scene: Scene, tmp_path: Path) -> None:
+    fused = Layered(operators=("aten::linear>aten::addmm", "my::fused"))
+    for side, made in (("baseline", Layered()), ("candidate", fused)):
+        trace = made.build().write(tmp_path / f"{side}.json")
+        (tmp_path / f"{side}.gz").write_bytes(gzip.compress(trace.read_bytes()))
+    scene.bench.environment.setenv("FAKE_BENCH_TRACES", str(tmp_path))
+    made_row = scene.measured(scene.commit("1000000"), scene.commit("900000"))
+    found = difference_of(made_row.workloads.get())
+    assert found is not None
+    assert any("fused" in row.operator for row in found.diff.rows)
+
+
+def test_a_trace_that_cannot_be_read_costs_no_verdict(scene: Scene) -> None:
+    made = scene.measured(scene.commit("1000000"), scene.commit("900000"))
+    compared = made.workloads.get()
+    assert (compared.verdict, compared.difference) == ("faster", None)

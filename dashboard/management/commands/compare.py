@@ -88,7 +88,7 @@ def _progress(view: ComparisonView) -> str:
     if not view.pairs:
         return "waiting for a worker" if view.row.baseline_id else "looking up the commits"
     figures = ", ".join(item.figures for item in view.workloads if item.figures)
-    return f"pair {view.pairs} of {view.pairs_wanted}, so far {figures}"
+    return f"pair {view.pairs} of {view.pairs_wanted}, so far {figures or 'no figure'}"
 
 
 def _wanted(options: Options) -> NewComparison:
