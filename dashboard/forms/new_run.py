@@ -11,13 +11,14 @@ from django import forms
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 
-from dashboard.forms.runs import NONCE, new_nonce, platform_choices, same, whole_number
-from dashboard.models import Platform
+from dashboard.forms.runs import NONCE, choose, new_nonce, platform_choices, same, whole_number
+from dashboard.models import Commit, Platform, Repository, Run
 from dashboard.services import catalog
+from dashboard.services.repositories import resolve
 from dashboard.services.spec_fields import SpecField, sections, spec_fields
 from profiler import spec as specs
 from profiler.catalog import BUILTIN
-from profiler.errors import SpecError
+from profiler.errors import SpecError, UserError
 from profiler.types import DTYPES, SCENARIOS, RunSpec
 
 BUILT_IN = "builtin"
@@ -78,6 +79,17 @@ class NewRunForm(forms.Form):
     factory = forms.CharField(
         label="Factory", required=False, max_length=320, help_text=spec_fields()["factory"].about
     )
+    repository = forms.ChoiceField(
+        required=False,
+        error_messages={"invalid_choice": "No repository of that name; choose one of the list."},
+        help_text="whose code is measured; checked out and built first",
+    )
+    commit = forms.CharField(
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        help_text="branch, tag, HEAD or a whole hash, as of the last fetch; empty: HEAD",
+    )
     scenarios = forms.MultipleChoiceField(
         choices=same(SCENARIOS),
         initial=["decode"],
@@ -118,6 +130,8 @@ class NewRunForm(forms.Form):
         self._devices = catalog.DEVICES | dict(Platform.objects.values_list("slug", "device"))
         platform.choices = platform_choices()
         platform.initial = settings.PLATFORM
+        slugs = Repository.objects.order_by("slug").values_list("slug", flat=True)
+        choose(self, "repository", same(slugs), "None: what the worker has")
         for name, field in _advanced().items():
             self.fields[name] = form_field(field)
         self.fields["compile"].widget.attrs["list"] = "compile-modes"
@@ -143,6 +157,7 @@ class NewRunForm(forms.Form):
             self.add_error("output_tokens", self.fields["output_tokens"].error_messages["required"])
         cleaned["source"] = cleaned.get("source") or BUILT_IN
         self._clean_model(cleaned)
+        self._clean_commit(cleaned)
         if not self.errors:
             for spec in self.specs():
                 self._check(spec)
@@ -163,6 +178,26 @@ class NewRunForm(forms.Form):
                 self.add_error("config", error.line())
         elif not cleaned.get(source):
             self.add_error(source, f"Give the {source}: {spec_fields()[source].about}.")
+
+    def _clean_commit(self, cleaned: dict[str, object]) -> None:
+        """Look the commit up; a factory lies nowhere else than in a repository."""
+        cleaned["at"] = None
+        if cleaned.get("repository"):
+            row = Repository.objects.get(slug=cleaned["repository"])
+            try:
+                cleaned["at"] = resolve(row, str(cleaned.get("commit") or "HEAD"))
+            except UserError as error:
+                self.add_error("commit", error.line())
+        elif cleaned.get("commit") and "repository" not in self.errors:
+            self.add_error("repository", "Say in which repository the commit is.")
+        elif cleaned["source"] == "factory" and "repository" not in self.errors:
+            self.add_error("repository", "Choose the repository that holds the factory.")
+
+    def commit_chosen(self) -> Commit | None:
+        """The commit to check out, if any."""
+        found = self.cleaned_data["at"]
+        assert found is None or isinstance(found, Commit)
+        return found
 
     def specs(self) -> tuple[RunSpec, ...]:
         """One specification per chosen scenario."""
@@ -247,8 +282,16 @@ def _value(field: SpecField, cleaned: object) -> object:
     return field.default if cleaned is None or cleaned == "" else cleaned
 
 
+def initial_of(run: Run) -> dict[str, object]:
+    """The values of an earlier run, its commit included, for a form that starts from it."""
+    values = initial_from(run.spec, run.platform.slug)
+    if run.commit is None:
+        return values
+    return {**values, "repository": run.commit.repository.slug, "commit": run.commit.sha}
+
+
 def initial_from(spec: Mapping[str, object], platform: str) -> dict[str, object]:
-    """The values of an earlier run, for a form that starts from it."""
+    """The values of a specification as the fields hold them."""
     known = {name: spec[name] for name in spec_fields() if name in spec and name != "scenario"}
     source = next((name for name in specs.SOURCES if spec.get(name) is not None), BUILT_IN)
     if source != BUILT_IN:

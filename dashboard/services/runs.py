@@ -127,12 +127,14 @@ def cancel_run(run_id: int, user: User) -> Run:
 
 
 def rerun(run_id: int, user: User, *, key: str | None = None) -> Run:
-    """Queue the same spec again as a new run that remembers which one it repeats."""
+    """Queue the same spec at the same commit as a new run that remembers which one it repeats."""
     old = Run.objects.select_related("platform").get(pk=run_id)
     spec = msgspec.convert(old.spec, RunSpec)
     with transaction.atomic():
         (run,) = create_runs([spec], platform=old.platform, user=user, key=key, limit_s=old.limit_s)
-        Run.objects.filter(pk=run.pk, rerun_of__isnull=True).update(rerun_of=old)
+        Run.objects.filter(pk=run.pk, rerun_of__isnull=True).update(
+            rerun_of=old, commit=old.commit_id
+        )
     run.refresh_from_db()
     return run
 

@@ -43,7 +43,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Checkpoint folder",
         "Full path on the worker: config.json and safetensors",
     ),
-    "factory": ("Factory", "path/file.py:function, in the folder the worker runs in"),
+    "factory": ("Factory", "path/file.py:function inside the repository"),
     "layers": ("Layers", "Cuts the model to its first layers; empty: all"),
     "peak_flops": ("Peak FLOP/s", "Of the device for the number type; for MFU"),
     "peak_bandwidth": ("Peak bandwidth, bytes/s", "Of the device's memory; for MBU"),

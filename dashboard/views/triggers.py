@@ -8,10 +8,12 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from dashboard.forms.new_run import COMPILE_MODES, NewRunForm, initial_from
+from dashboard.forms.new_run import COMPILE_MODES, NewRunForm, initial_of
 from dashboard.forms.runs import LikeForm, NonceForm
+from dashboard.models import Run, User
 from dashboard.queries.run_detail import get_run
 from dashboard.services.catalog import ensure_platform
+from dashboard.services.repositories import runs_at
 from dashboard.services.runs import cancel_run, create_runs, rerun
 from dashboard.views.requests import SignedInRequest, may_cancel, operators_only, post_only
 from profiler.catalog import BUILTIN
@@ -25,18 +27,22 @@ def run_new(request: SignedInRequest) -> HttpResponse:
         return _form_page(request, _blank(request), 200)
     form = NewRunForm(request.POST, request.FILES)
     if form.is_valid():
-        data = form.cleaned_data
         try:
-            platform = ensure_platform(data["platform"])
-            runs = create_runs(
-                form.specs(), platform=platform, user=request.user, key=data["nonce"]
-            )
+            runs = _queue(form, request.user)
         except UserError as error:
             form.add_error(None, error.line())
         else:
             messages.success(request, f"{len(runs)} run{'s' if len(runs) > 1 else ''} queued.")
             return redirect("run-detail", runs[0].pk) if len(runs) == 1 else redirect("run-list")
     return _form_page(request, form, 422)
+
+
+def _queue(form: NewRunForm, user: User) -> list[Run]:
+    data, commit = form.cleaned_data, form.commit_chosen()
+    platform = ensure_platform(data["platform"])
+    if commit is None:
+        return create_runs(form.specs(), platform=platform, user=user, key=data["nonce"])
+    return runs_at(commit, form.specs(), platform=platform, user=user, key=data["nonce"])
 
 
 def _form_page(request: SignedInRequest, form: NewRunForm, status: int) -> HttpResponse:
@@ -48,7 +54,7 @@ def _blank(request: SignedInRequest) -> NewRunForm:
     """The form, starting from run `?like=` when that is given."""
     like = LikeForm(request.GET).chosen()
     run = get_run(like) if like else None
-    return NewRunForm(initial=initial_from(run.spec, run.platform.slug) if run else None)
+    return NewRunForm(initial=initial_of(run) if run else None)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -9,10 +9,11 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from dashboard.forms.runs import new_nonce
-from dashboard.models import Audit, Platform, Run, RunState, User
+from dashboard.models import Audit, Commit, Platform, Run, RunState, User
 from profiler import spec as specs
 from profiler.types import RunSpec
 from tests.factories import make_platform, make_run, make_spec, make_user
+from tests.sources import make_commit, make_repository
 
 Values = dict[str, object]
 
@@ -232,15 +233,63 @@ def test_it_prefers_the_uploaded_config(operator_client: Client) -> None:
     assert only_spec()["config"] == json.loads(CONFIG)
 
 
-@pytest.mark.parametrize(
-    ("source", "value"), [("checkpoint", "/data/llama"), ("factory", "models/own.py:build")]
-)
-def test_it_runs_a_model_that_lies_with_the_worker(
-    source: str, value: str, operator_client: Client
-) -> None:
-    assert operator_client.post("/runs/new/", own(source, **{source: value})).status_code == 302
-    assert only_spec()[source] == value
+def test_it_runs_a_checkpoint_that_lies_with_the_worker(operator_client: Client) -> None:
+    sent = own("checkpoint", checkpoint="/data/llama")
+    assert operator_client.post("/runs/new/", sent).status_code == 302
+    assert only_spec()["checkpoint"] == "/data/llama"
     assert only_spec()["config"] is None
+
+
+@pytest.fixture
+def head(db: None) -> Commit:
+    """The newest of two commits of a repository."""
+    repository = make_repository("models")
+    make_commit(repository)
+    newest = make_commit(repository)
+    repository.heads = {"refs/heads/main": newest.sha}
+    repository.head_sha = newest.sha
+    repository.save()
+    return newest
+
+
+@pytest.mark.parametrize("name", ["", "main", "HEAD"])
+def test_it_runs_a_factory_at_a_commit(name: str, operator_client: Client, head: Commit) -> None:
+    sent = own("factory", factory="models/own.py:build", repository="models", commit=name)
+    response = operator_client.post("/runs/new/", sent)
+    assert operator_client.post("/runs/new/", sent).headers == response.headers
+    run = Run.objects.get()
+    assert (run.commit, run.spec["factory"]) == (head, "models/own.py:build")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"repository": "moon"}, "repository", "No repository of that name"),
+        ({"repository": "models", "commit": "gone"}, "commit", "is no commit that the allowed"),
+        ({"repository": "models", "commit": "-x"}, "commit", "-x"),
+        ({"commit": "main"}, "repository", "in which repository"),
+        ({"source": "factory", "factory": "a.py:f"}, "repository", "holds the factory"),
+    ],
+)
+def test_it_ties_an_error_of_the_commit_to_its_field(
+    changes: Values, field: str, words: str, operator_client: Client, head: Commit
+) -> None:
+    response = operator_client.post("/runs/new/", values(label="mine-1", **changes))
+    assert response.status_code == 422
+    assert words in " ".join(response.context["form"].errors[field])
+    assert not Run.objects.exists()
+
+
+def test_it_starts_from_the_commit_of_an_earlier_run(operator_client: Client, head: Commit) -> None:
+    run = make_run(commit=head)
+    form = operator_client.get(f"/runs/new/?like={run.pk}").context["form"]
+    assert (form["repository"].value(), form["commit"].value()) == ("models", head.sha)
+
+
+def test_it_repeats_a_run_at_its_commit(operator_client: Client, head: Commit) -> None:
+    run = make_run(RunState.FAILED, commit=head)
+    operator_client.post(f"/runs/{run.pk}/again/", {"nonce": new_nonce()})
+    assert Run.objects.get(rerun_of=run).commit == head
 
 
 def test_it_leaves_out_what_was_typed_for_another_source(operator_client: Client) -> None:
@@ -271,9 +320,10 @@ def test_it_leaves_out_what_was_typed_for_another_source(operator_client: Client
     ],
 )
 def test_it_ties_an_error_of_the_model_to_its_field(
-    changes: Values, field: str, words: str, operator_client: Client
+    changes: Values, field: str, words: str, operator_client: Client, head: Commit
 ) -> None:
-    response = operator_client.post("/runs/new/", {**own("config"), **changes})
+    sent = own("config", repository="models")
+    response = operator_client.post("/runs/new/", {**sent, **changes})
     assert response.status_code == 422
     assert words in " ".join(response.context["form"].errors[field])
     assert not Run.objects.exists()
@@ -345,9 +395,10 @@ def test_it_keeps_the_fold_shut_at_the_defaults(operator_client: Client) -> None
         {"model": "mine", "checkpoint": "/data/llama"},
         {"model": "mine", "factory": "models/own.py:build"},
     ],
+    ids=["builtin", "config", "checkpoint", "factory"],
 )
 def test_it_starts_from_every_field_of_an_earlier_run(
-    own_model: Values, operator_client: Client
+    own_model: Values, operator_client: Client, head: Commit
 ) -> None:
     rest: Values = {
         "scenario": "prefill",
@@ -361,13 +412,13 @@ def test_it_starts_from_every_field_of_an_earlier_run(
         "threads": 2,
         "peak_flops": 1e12,
     }
-    run = make_run(spec=make_spec(**rest, **own_model))
+    run = make_run(spec=make_spec(**rest, **own_model), commit=head)
     form = operator_client.get(f"/runs/new/?like={run.pk}").context["form"]
     sent = {name: form[name].value() for name in form.fields if form[name].value() is not None}
     response = operator_client.post("/runs/new/", {**sent, "nonce": new_nonce()})
     assert response.status_code == 302
     again = Run.objects.exclude(pk=run.pk).get()
-    assert again.spec_hash == run.spec_hash
+    assert (again.spec_hash, again.commit) == (run.spec_hash, head)
 
 
 def test_it_leaves_what_nobody_touched_at_the_defaults(operator_client: Client) -> None:
