@@ -298,6 +298,24 @@ def make_graph() -> FlameGraph:
     return FlameGraph(steps=0, names=["aten::mm"], views=[view])
 
 
+def make_wide_graph(frames: int) -> FlameGraph:
+    """A flame graph with stacks 16 deep and that many frames of falling size."""
+    depth = 16
+    parent = [at - 1 if at % depth else -1 for at in range(frames)]
+    self_ns = [1_000 * (frames - at) for at in range(frames)]
+    view = View(
+        kind="host",
+        total_ns=sum(self_ns),
+        parent=parent,
+        name=[at % depth for at in range(frames)],
+        category=[at % 5 for at in range(frames)],
+        self_ns=self_ns,
+        calls=[1] * frames,
+        folded=[],
+    )
+    return FlameGraph(steps=1, names=[f"aten::operator_{n}" for n in range(depth)], views=[view])
+
+
 def make_ready_trace(*, run: Run | None = None, report: Report | None = None) -> Trace:
     """A trace that was read: report, flame graph, raw file and operator rows are stored."""
     report = report or make_report()

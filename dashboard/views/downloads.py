@@ -125,6 +125,10 @@ class _Unpacked(gzip.GzipFile):
         super().__init__(fileobj=packed, mode="rb")
         self._packed = packed
 
+    def fileno(self) -> int:
+        """None: a server that sends files by their number would send the packed bytes."""
+        raise io.UnsupportedOperation("fileno")
+
     def close(self) -> None:
         super().close()
         self._packed.close()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 
 import pytest
-from django.test import Client
+from django.http import FileResponse
+from django.test import Client, RequestFactory
 
 from dashboard.models import Trace
 from dashboard.panels import flame
+from dashboard.views.downloads import gzipped_json
 from profiler.analysis.flame_document import CATEGORIES, FlameGraph, Fold, View, pack
 from tests.dashboard.reading import HTMX, body_of, csv_of, page_of
 from tests.dashboard.reports import quality_of
@@ -147,6 +150,15 @@ def test_it_hands_out_the_data_packed_or_not(trace: Trace, viewer_client: Client
     assert packed["Content-Encoding"] == "gzip"
     assert gzip.decompress(body_of(packed)) == plain
     assert json.loads(plain)["views"][0]["self_ns"] == [0, 0, 900]
+
+
+def test_a_server_cannot_send_the_packed_bytes_as_if_unpacked(trace: Trace) -> None:
+    assert trace.graph is not None
+    response = gzipped_json(RequestFactory().get("/"), trace.graph)
+    assert isinstance(response, FileResponse)
+    with pytest.raises(io.UnsupportedOperation):
+        response.file_to_stream.fileno()
+    response.close()
 
 
 def test_it_sends_the_data_once(trace: Trace, viewer_client: Client) -> None:
