@@ -24,16 +24,16 @@ class Settings:
     at when their number reaches a rung. `levels` are the two-sided p up to
     which each look calls a difference; looks beyond those take half of the one
     before, so that extending for ever adds no more than the last level again.
-    Intervals hold the effect with `confidence`: looks after the first compute
-    them with `later`, because they are reached only when earlier ones did not
-    stop, which costs the difference (`make bench-verdicts` measures it).
+    Intervals hold the effect with `confidence`; from the third look on they
+    are computed with `later`, which makes up for what stopping early costs
+    (`make bench-verdicts` measures it).
     """
 
     margin: float = 0.02
     rungs: tuple[int, ...] = (10, 20, 40)
     levels: tuple[float, ...] = (0.008, 0.003, 0.002)
     confidence: float = 0.95
-    later: float = 0.952
+    later: float = 0.955
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot lead to a verdict; raises `UserError`."""
@@ -57,7 +57,7 @@ class Settings:
 
     def interval_at(self, rung: int | None) -> float:
         """The confidence with which the look at position `rung` computes its interval."""
-        return self.later if rung else self.confidence
+        return self.later if rung is not None and rung >= 2 else self.confidence
 
     def level_at(self, rung: int) -> float:
         """The two-sided level of the look at position `rung`."""

@@ -7,7 +7,7 @@ up to 2 % noise between launches and at most 2 % up to 5 %; an effect of 5 % at
 2 % noise is found in at least 95 % of cases with at most 14 pairs on average;
 the interval holds the true effect in 93 to 97 % of cases. Effects near the
 margin are shown too, without a goal: they are what "inconclusive" is for.
-`REPEATS` (default 4000) sets how many comparisons a cell draws; below 2000
+`REPEATS` (default 2500) sets how many comparisons a cell draws; below 2000
 goals are not judged strictly enough to mean anything. `--markdown` prints the
 table of the documentation.
 """
@@ -175,7 +175,7 @@ def show(values: tuple[str, ...], *, markdown: bool) -> None:
 
 def main() -> int:
     markdown = "--markdown" in sys.argv[1:]
-    repeats = int(os.environ.get("REPEATS", "4000"))
+    repeats = int(os.environ.get("REPEATS", "2500"))
     show(COLUMNS, markdown=markdown)
     if markdown:
         print(f"|{'---|' * len(COLUMNS)}")
