@@ -56,6 +56,11 @@ urlpatterns = [
     path("groups/<int:group_id>/status/", groups.group_state, name="group-status"),
     path("platforms/", platforms.platform_list, name="platform-list"),
     path("platforms/<slug:slug>/", platforms.platform_detail, name="platform-detail"),
+    path(
+        "platforms/<slug:slug>/calibrate/",
+        platforms.platform_calibrate,
+        name="platform-calibrate",
+    ),
     path("platforms/<slug:slug>/noise/", platforms.platform_noise, name="platform-noise"),
     path("traces/", traces.trace_list, name="trace-list"),
     path("traces/upload/", traces.trace_upload, name="trace-upload"),

@@ -2,6 +2,7 @@
 
 from dashboard.models.accounts import Audit, Role, SignInFailure, SignInLink, User
 from dashboard.models.artifacts import Artifact, RunArtifact
+from dashboard.models.calibrations import Calibration
 from dashboard.models.catalog import Model, Platform, Workload
 from dashboard.models.comparisons import (
     COMPARISON_ENDED,
@@ -36,6 +37,7 @@ __all__ = [
     "Artifact",
     "Attempt",
     "Audit",
+    "Calibration",
     "Commit",
     "ComparedState",
     "ComparedWorkload",

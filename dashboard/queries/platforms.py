@@ -9,14 +9,16 @@ from datetime import datetime
 
 from django.db.models import Case, Count, Max, Q, QuerySet, When
 
-from dashboard.models import NoiseFloor, Platform, Result, Run, RunState
+from dashboard.models import Calibration, NoiseFloor, Platform, Result, Run, RunState
 from dashboard.models.runs import ACTIVE
 from dashboard.queries.status import heartbeats
+from dashboard.services.calibrations import ceilings_of
 from dashboard.services.clock import db_now
 from profiler.analysis import noise
 from profiler.analysis.roofline.peaks import Peaks, peaks_of
 from profiler.metrics import HEADLINE, METRICS
 from profiler.types import DTYPES
+from profiler.types import Calibration as Ceilings
 
 FACTS = (
     ("device_name", "Device"),
@@ -71,7 +73,7 @@ class PlatformRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A peak: what of, and how much a second."""
+    """A ceiling: what of, and how much."""
 
     title: str
     value: float
@@ -88,6 +90,8 @@ class PlatformView:
     floors: tuple[FloorView, ...]
     sheet: Peaks | None
     rates: tuple[Rate, ...]
+    calibration: Calibration | None
+    measured: tuple[Rate, ...]
 
 
 def platform_rows() -> tuple[PlatformRow, ...]:
@@ -120,6 +124,7 @@ def platform_view(slug: str) -> PlatformView | None:
     if platform is None:
         return None
     fields = _fingerprint(platform)
+    calibration = platform.calibrations.select_related("created_by").first()
     sheet = peaks_of(fields[name] for name in ("device_name", "cpu") if name in fields)
     return PlatformView(
         platform=platform,
@@ -127,7 +132,9 @@ def platform_view(slug: str) -> PlatformView | None:
         facts=tuple((title, fields[name]) for name, title in FACTS if name in fields),
         floors=floors_of(platform),
         sheet=sheet,
-        rates=_rates(sheet) if sheet else (),
+        rates=_rates(sheet.flops, sheet.bandwidth, sheet.link_bandwidth) if sheet else (),
+        calibration=calibration,
+        measured=_measured(ceilings_of(calibration)) if calibration else (),
     )
 
 
@@ -210,15 +217,26 @@ def _fingerprint(platform: Platform) -> Mapping[str, str]:
     return {name: str(value) for name, value in fields.items()}
 
 
-def _rates(sheet: Peaks) -> tuple[Rate, ...]:
-    order = [*DTYPES, *(name for name in sheet.flops if name not in DTYPES)]
+def _rates(
+    flops: Mapping[str, float], bandwidth: float | None, link: float | None
+) -> tuple[Rate, ...]:
+    order = [*DTYPES, *(name for name in flops if name not in DTYPES)]
     rates = [
-        Rate(title=f"Matrix products, {name}", value=sheet.flops[name], unit="FLOP/s")
+        Rate(title=f"Matrix products, {name}", value=flops[name], unit="FLOP/s")
         for name in order
-        if name in sheet.flops
+        if name in flops
     ]
-    if sheet.bandwidth:
-        rates.append(Rate(title="Memory bandwidth", value=sheet.bandwidth, unit="B/s"))
-    if sheet.link_bandwidth:
-        rates.append(Rate(title="Link bandwidth", value=sheet.link_bandwidth, unit="B/s"))
+    if bandwidth:
+        rates.append(Rate(title="Memory bandwidth", value=bandwidth, unit="B/s"))
+    if link:
+        rates.append(Rate(title="Link bandwidth", value=link, unit="B/s"))
+    return tuple(rates)
+
+
+def _measured(found: Ceilings) -> tuple[Rate, ...]:
+    """Rates, then what a call costs at least."""
+    rates = [*_rates(found.matmul_flops, found.copy_bandwidth, None)]
+    if found.launch_ns is not None:
+        rates.append(Rate(title="Launch latency", value=found.launch_ns, unit="ns"))
+    rates.append(Rate(title="Host cost of a call", value=found.dispatch_ns, unit="ns"))
     return tuple(rates)

@@ -8,6 +8,7 @@ import msgspec
 
 from dashboard.models import MetricValue, NoiseFloor, Run, RunState, Trace, TraceState
 from dashboard.services import artifacts
+from dashboard.services.calibrations import measured_peaks
 from profiler.analysis.bounds import PeakFacts
 from profiler.analysis.known import Known
 from profiler.analysis.report import Report
@@ -81,10 +82,10 @@ def _noise(run: Run) -> float:
 
 
 def _peak(run: Run) -> PeakFacts | None:
-    """What was entered with the run; without it the reader takes the catalogue's."""
+    """What was entered with the run, else measured there; without it the reader's catalogue."""
     flops, bandwidth = run.spec.get("peak_flops"), run.spec.get("peak_bandwidth")
     if not flops and not bandwidth:
-        return None
+        return measured_peaks(run.platform_id)
     return PeakFacts(
         device=run.spec.get("device") or "",
         label="entered",

@@ -7,8 +7,10 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from dashboard.forms.calibrations import CalibrationForm
 from dashboard.forms.noise import NoiseForm
 from dashboard.queries.platforms import PlatformView, platform_rows, platform_view
+from dashboard.services.calibrations import store_calibration
 from dashboard.services.noise import start_control
 from dashboard.views.requests import SignedInRequest, operators_only
 from profiler.errors import UserError
@@ -28,8 +30,29 @@ def platform_list(request: SignedInRequest) -> HttpResponse:
 
 @require_safe
 def platform_detail(request: SignedInRequest, slug: str) -> HttpResponse:
-    context = {"view": _platform_or_404(slug), "form": NoiseForm()}
+    view = _platform_or_404(slug)
+    context = {"view": view, "form": NoiseForm(), "calibration": CalibrationForm()}
     return render(request, "dashboard/platform_detail.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@operators_only
+def platform_calibrate(request: SignedInRequest, slug: str) -> HttpResponse:
+    """Store measured ceilings; the form stands on the platform's page too."""
+    view = _platform_or_404(slug)
+    posted = request.method == "POST"
+    form = CalibrationForm(request.POST, request.FILES) if posted else CalibrationForm()
+    if form.is_valid():
+        try:
+            store_calibration(form.raw(), platform=view.platform, user=request.user)
+        except UserError as error:
+            form.add_error("file" if form.cleaned_data["file"] else "text", error.line())
+        else:
+            messages.success(request, f"{slug} is calibrated.")
+            return redirect("platform-detail", slug)
+    context = {"view": view, "calibration": form}
+    status = 422 if posted else 200
+    return render(request, "dashboard/platform_calibrate.html", context, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -97,6 +97,7 @@ RULES: dict[str, Rule] = {
     "group-status": GROUP,
     "platform-list": PAGE,
     "platform-detail": PLATFORM,
+    "platform-calibrate": Rule(post=422, roles=OPERATORS, path={"slug": "platform"}),
     "platform-noise": Rule(post=422, roles=OPERATORS, path={"slug": "platform"}),
     "trace-list": PAGE,
     "trace-upload": Rule(post=422, roles=OPERATORS),

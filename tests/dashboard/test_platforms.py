@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
+from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from dashboard.forms.runs import new_nonce
-from dashboard.models import NoiseFloor, Platform, Result, Run, RunGroup, RunState
+from dashboard.models import (
+    Audit,
+    Calibration,
+    NoiseFloor,
+    Platform,
+    Result,
+    Run,
+    RunGroup,
+    RunState,
+)
+from dashboard.services.known import known_of
 from tests.dashboard.reading import page_of
 from tests.factories import (
     make_group,
@@ -17,6 +31,7 @@ from tests.factories import (
     make_platform,
     make_result,
     make_run,
+    make_trace,
     make_workload,
 )
 
@@ -176,3 +191,88 @@ def test_it_asks_the_database_as_often_for_many_rows(
     with CaptureQueriesContext(connection) as many:
         viewer_client.get(address)
     assert len(many) == len(few) <= 12
+
+
+# Calibration
+
+CEILINGS: dict[str, object] = {
+    "device": "cpu",
+    "threads": 2,
+    "matmul_flops": {"float32": 1.5e11, "bfloat16": 2.5e10},
+    "copy_bandwidth": 2.1e10,
+    "launch_ns": None,
+    "dispatch_ns": 850.0,
+    "missing": ["launch latency"],
+    "took_ns": 10,
+    "schema": 1,
+}
+
+
+def calibrated(client: Client, **changes: object) -> HttpResponse:
+    text = json.dumps(CEILINGS | changes)
+    return client.post("/platforms/cpu/calibrate/", {"text": text})  # type: ignore[return-value]
+
+
+def test_it_keeps_what_the_machine_measured(operator_client: Client, cpu: Platform) -> None:
+    calibrated(operator_client, copy_bandwidth=1.0)
+    response = calibrated(operator_client)
+    assert response.headers["Location"] == "/platforms/cpu/"
+    page = page_of(operator_client, "/platforms/cpu/")
+    for shown in ("150 GFLOP/s", "25.0 GFLOP/s", "21.0 GB/s", "850 ns", "by otto"):
+        assert shown in page
+    assert "not calibrated" not in page
+    assert "Launch latency" not in page
+    assert Audit.objects.filter(action="platform.calibrate").count() == 2
+
+
+def test_it_takes_a_calibration_as_a_file(operator_client: Client, cpu: Platform) -> None:
+    file = SimpleUploadedFile("c.json", json.dumps({**CEILINGS, "launch_ns": 4200.0}).encode())
+    operator_client.post("/platforms/cpu/calibrate/", {"file": file})
+    assert "4.20 µs" in page_of(operator_client, "/platforms/cpu/")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"device": "cuda:0"}, "add --device cpu"),
+        ({"matmul_flops": {}}, "missing or not positive"),
+        ({"copy_bandwidth": -1.0}, "missing or not positive"),
+        ({"dispatch_ns": "fast"}, "This is no calibration"),
+        ({"device": "x" * (64 << 10)}, "at most 65536 characters"),
+    ],
+)
+def test_it_stores_no_calibration_that_cannot_be(
+    changes: dict[str, object], said: str, operator_client: Client, cpu: Platform
+) -> None:
+    response = calibrated(operator_client, **changes)
+    assert response.status_code == 422
+    assert said in response.content.decode()
+    assert not Calibration.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "said"), [(b"\xff", "This is no calibration"), (b" " * 70_000, "longer than 64 KiB")]
+)
+def test_it_names_what_is_wrong_with_a_file(
+    data: bytes, said: str, operator_client: Client, cpu: Platform
+) -> None:
+    file = SimpleUploadedFile("c.json", data)
+    response = operator_client.post("/platforms/cpu/calibrate/", {"file": file})
+    assert response.status_code == 422
+    assert said in response.content.decode()
+
+
+def test_it_asks_for_the_output(operator_client: Client, cpu: Platform) -> None:
+    response = operator_client.post("/platforms/cpu/calibrate/", {"text": " "})
+    assert "Paste the output, or choose the file." in response.content.decode()
+
+
+def test_the_reader_of_traces_is_told_the_measured_peaks(
+    operator_client: Client, cpu: Platform
+) -> None:
+    calibrated(operator_client)
+    run = make_run(RunState.SUCCEEDED, platform=cpu)
+    known = known_of(make_trace(run=run))
+    assert known is not None and known.peak is not None
+    assert (known.peak.label, known.peak.bandwidth) == ("measured", 2.1e10)
+    assert known.peak.flops == CEILINGS["matmul_flops"]

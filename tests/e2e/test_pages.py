@@ -30,6 +30,7 @@ PAGES = {
     "platforms": "/platforms/",
     "platform": "/platforms/cpu/",
     "platform-noise": "/platforms/cpu/noise/",
+    "platform-calibrate": "/platforms/cpu/calibrate/",
     "traces": "/traces/",
     "trace": "{trace}",
     "flame": "{trace}flame/",
