@@ -94,6 +94,7 @@ urlpatterns = [
     path("traces/<int:trace_id>/what-if/", what_if.trace_what_if, name="trace-what-if"),
     path("traces/<int:trace_id>/flame/", flame.trace_graph, name="trace-graph"),
     path("traces/<int:trace_id>/flame.csv", flame.trace_graph_csv, name="trace-graph-csv"),
+    path("traces/<int:trace_id>/steps/<int:number>.json.gz", flame.trace_step, name="trace-step"),
     path("traces/<int:trace_id>/flame.json", flame.trace_graph_data, name="trace-graph-data"),
     path("traces/<int:trace_id>/flame.speedscope.json", traces.trace_flame, name="trace-flame"),
     path("traces/<int:trace_id>/report.json", traces.trace_report, name="trace-report"),

@@ -20,6 +20,8 @@ class StepFacts:
     over: float
     inferred: bool
     phases: tuple[tuple[str, int, int], ...]
+    cuts: tuple[tuple[str, int], ...]
+    """Steps worth a closer look, by their number from 1."""
 
 
 def why_empty(report: Report) -> str:
@@ -49,7 +51,16 @@ def facts(report: Report) -> StepFacts:
         phases=tuple((name or "no phase", *times) for name, times in sorted(phases.items()))
         if any(phases)
         else (),
+        cuts=_cuts(report.steps, slowest, median),
     )
+
+
+def _cuts(rows: list[StepRow], slowest: StepRow, median: float) -> tuple[tuple[str, int], ...]:
+    """The slowest step and one like most of them; the only one where there is one."""
+    if len(rows) == 1:
+        return (("the step", 1),)
+    usual = min(rows, key=lambda row: abs(row.dur_ns - median))
+    return (("the slowest", rows.index(slowest) + 1), ("a usual one", rows.index(usual) + 1))
 
 
 def table(report: Report) -> Table[StepRow]:

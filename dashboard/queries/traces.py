@@ -118,6 +118,7 @@ def get_trace(trace_id: int) -> Trace | None:
         "report",
         "flame",
         "graph",
+        "columns",
         "redacted",
         "uploaded_by",
         "run__workload__model",

@@ -1,4 +1,4 @@
-"""The flame graph of a trace: its page, the data that the script draws, and its table as CSV."""
+"""The flame graph of a trace: its page, data and table; and one step cut out for other viewers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dashboard.forms.flame import FlameForm
 from dashboard.models import Artifact, Trace
 from dashboard.panels.flame import frame_rows, frame_table, graph_panel, shown_view
 from dashboard.panels.table import exported, table_view
+from dashboard.queries.cuts import step_cut
 from dashboard.queries.reports import read_graph, read_report
 from dashboard.views.downloads import csv_response, gzipped_json, unchanged
 from dashboard.views.errors import refusal
@@ -71,3 +72,21 @@ def _graph_or_404(trace: Trace) -> Artifact:
     if trace.graph is None:
         raise Http404(f"Trace {trace.pk} was read before flame graphs were kept: read it again.")
     return trace.graph
+
+
+@require_safe
+def trace_step(request: SignedInRequest, trace_id: int, number: int) -> HttpResponse:
+    """One step, counted from 1, as a small trace without arguments, for Perfetto."""
+    trace = ready_or_404(trace_id)
+    assert trace.report is not None, "the database keeps a ready trace from having none"
+    try:
+        steps = read_report(trace.report.sha256).steps
+        if not 1 <= number <= len(steps) or trace.columns is None:
+            raise Http404(f"Trace {trace_id} has no events of a step {number}.")
+        cut = step_cut(trace.columns, steps[number - 1], trace.rank)
+    except UserError as error:
+        return refusal(request, error, status=410)
+    response = HttpResponse(cut.content, content_type="application/gzip")
+    name = f"trace{trace.pk}_rank{trace.rank}_step{number}.json.gz"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response

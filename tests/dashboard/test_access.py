@@ -115,6 +115,8 @@ RULES: dict[str, Rule] = {
     "trace-what-if": TRACE,
     "trace-graph": TRACE,
     "trace-graph-csv": TRACE,
+    # A trace without steps has none to hand out; test_cuts hands out one that has.
+    "trace-step": Rule(get=404, path={"trace_id": "trace", "number": "run"}),
     "trace-graph-data": TRACE,
     "trace-flame": TRACE,
     "trace-report": TRACE,

@@ -156,6 +156,7 @@ def test_a_server_cannot_send_the_packed_bytes_as_if_unpacked(trace: Trace) -> N
     assert trace.graph is not None
     response = gzipped_json(RequestFactory().get("/"), trace.graph)
     assert isinstance(response, FileResponse)
+    assert response.file_to_stream is not None
     with pytest.raises(io.UnsupportedOperation):
         response.file_to_stream.fileno()
     response.close()
