@@ -29,7 +29,15 @@ OTHER_DEVICE_BYTES = (2 << 30, 8 << 30)
 """Memory in use on the device outside our allocator; a driver's own context stays below 1 GiB."""
 
 HOT_CELSIUS = 85.0
+THROTTLED: tuple[tuple[int, Severity, str], ...] = (
+    (0x04, "warning", "the device was held at its power cap"),
+    (0x20 | 0x40, "serious", "the device slowed down because of its temperature"),
+    (0x08 | 0x80, "serious", "the device was slowed down by its power supply or board"),
+)
+"""NVML's clock event reasons that cost speed; idle and user settings are none of them."""
+
 SLOW_GOVERNORS = ("powersave", "conservative", "ondemand", "schedutil")
+_WHEN = ("before", "after")
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -72,7 +80,7 @@ def _load(seen: Contamination, environment: Mapping[str, str]) -> list[Notice]:
 
 def _device(seen: Contamination) -> list[Notice]:
     found: list[Notice] = []
-    before, after = (seen.device.get(f"clock_rate_{when}") for when in ("before", "after"))
+    before, after = (seen.device.get(f"clock_rate_{when}") for when in _WHEN)
     if before and after is not None:
         text = f"the device's clock fell from {before:.0f} to {after:.0f} MHz while timing"
         found += _graded(1 - after / before, CLOCK_DROP, text)
@@ -83,7 +91,21 @@ def _device(seen: Contamination) -> list[Notice]:
     hottest = max(temperatures, default=0.0)
     if hottest >= HOT_CELSIUS:
         found.append(Notice(severity="warning", text=f"the device reached {hottest:.0f} °C"))
-    return found
+    return found + _company(seen) + _throttling(seen)
+
+
+def _company(seen: Contamination) -> list[Notice]:
+    others = max(int(seen.device.get(f"other_processes_{when}", 0)) for when in _WHEN)
+    if not others:
+        return []
+    who = f"{others} other processes" if others > 1 else "another process"
+    return [Notice(severity="warning", text=f"{who} used the device")]
+
+
+def _throttling(seen: Contamination) -> list[Notice]:
+    """The reasons at the end of the timed phase; at its start the device may just wake up."""
+    bits = int(seen.device.get("throttle_reasons_after", 0))
+    return [Notice(severity=how, text=text) for mask, how, text in THROTTLED if bits & mask]
 
 
 def _environment(fields: Mapping[str, str]) -> list[Notice]:

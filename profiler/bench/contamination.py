@@ -14,6 +14,7 @@ import psutil
 import torch
 
 from profiler.analysis.contamination import notices
+from profiler.bench import nvml
 from profiler.bench.devices import Device, usable_cpus
 from profiler.types import Contamination
 
@@ -75,7 +76,7 @@ def snapshot(device: Device) -> Snapshot:
         steal_s=steal,
         switches=resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw,
         load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        device=device.readings(DEVICE_READINGS) | _other_memory(device),
+        device=device.readings(DEVICE_READINGS) | _other_memory(device) | nvml.readings(device),
     )
 
 

@@ -66,6 +66,36 @@ def test_it_tells_memory_that_others_hold() -> None:
     assert said(device={"other_memory_before": 5.0 * 2**30}) == [("warning", text)]
 
 
+@pytest.mark.parametrize(
+    ("bits", "found"),
+    [
+        (0x1 | 0x2, []),
+        (0x4, [("warning", "the device was held at its power cap")]),
+        (
+            0x44,
+            [
+                ("serious", "the device slowed down because of its temperature"),
+                ("warning", "the device was held at its power cap"),
+            ],
+        ),
+        (0x80, [("serious", "the device was slowed down by its power supply or board")]),
+    ],
+)
+def test_it_tells_why_the_device_was_throttled(bits: int, found: list[tuple[str, str]]) -> None:
+    device = {"throttle_reasons_before": 255.0, "throttle_reasons_after": float(bits)}
+    assert said(device=device) == found
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(1, "another process used the device"), (3, "3 other processes used")]
+)
+def test_it_tells_company_on_the_device(count: int, text: str) -> None:
+    device = {"other_processes_before": float(count), "other_processes_after": 0.0}
+    ((severity, found),) = said(device=device)
+    assert severity == "warning"
+    assert found.startswith(text)
+
+
 def test_it_puts_the_gravest_first() -> None:
     environment = {"cpu_governor": "powersave", "git_dirty": "True"}
     found = said(environment, steal_share=0.5)
