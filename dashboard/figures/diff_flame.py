@@ -35,8 +35,12 @@ class Box:
     candidate_ns: int
 
     @property
-    def change_ns(self) -> int:
-        return self.candidate_ns - self.baseline_ns
+    def x(self) -> str:
+        return f"{self.left:.3f}"
+
+    @property
+    def w(self) -> str:
+        return f"{self.width:.3f}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from profiler.analysis.waterfall import Waterfall
 from profiler.errors import printable
+from profiler.units import duration
 
 _MARGIN = 0.04
 NAME_LIMIT = 200
@@ -27,8 +28,23 @@ class BarView:
     """The step itself for the two ends, else the change."""
 
     @property
+    def x(self) -> str:
+        return f"{self.left:.2f}"
+
+    @property
+    def w(self) -> str:
+        return f"{self.width:.2f}"
+
+    @property
     def is_end(self) -> bool:
         return self.kind in {"baseline", "candidate"}
+
+    @property
+    def shown(self) -> str:
+        """A step as its time, a change with its sign."""
+        if self.is_end or not self.value_ns:
+            return duration(self.value_ns)
+        return f"{'−' if self.value_ns < 0 else '+'}{duration(abs(self.value_ns))}"
 
     @property
     def arrow(self) -> str:

@@ -30,6 +30,7 @@ from profiler.analysis.wording import figures
 from profiler.errors import ExitCode
 from profiler.metrics import METRICS
 from profiler.types import Environment
+from profiler.units import significant
 
 PAGE_SIZE = 50
 COMMITS_SHOWN = 50
@@ -78,6 +79,15 @@ class WorkloadView:
         return figures(self.verdict) if self.verdict.effect is not None else ""
 
     @property
+    def tested(self) -> str:
+        """The test with its p and the level it is held against."""
+        found = self.verdict
+        if found.p_value is None:
+            return found.test
+        level = f" against {significant(found.level)}" if found.level is not None else ""
+        return f"{found.test}, p {significant(found.p_value)}{level}"
+
+    @property
     def is_measured(self) -> bool:
         return self.row.state in {ComparedState.WAITING, ComparedState.MEASURING}
 
@@ -118,6 +128,12 @@ class ComparisonView:
     @property
     def pairs(self) -> int:
         return sum(view.verdict.counts.attempted for view in self.workloads)
+
+    @property
+    def first_failure(self) -> str:
+        """Why the first pair that lost a launch lost it."""
+        told = (pair.dropped for view in self.workloads for pair in view.pairs if pair.dropped)
+        return next(told, "")
 
     @property
     def failed_pairs(self) -> int:

@@ -89,6 +89,7 @@ def as_text(view: ComparisonView) -> str:
         f"candidate {_plain(row.candidate_ref, row.candidate)}",
         f"platform  {printable(row.platform.slug)}, margin ±{row.margin * 100:g} %, "
         f"{view.pairs} pairs, {view.failed_pairs} dropped, numerics not checked",
+        *([f"dropped   {printable(view.first_failure, 300)}"] if view.first_failure else []),
         "",
     ]
     names = [printable(f"{i.row.workload.model.name} {i.row.workload}", 60) for i in view.workloads]

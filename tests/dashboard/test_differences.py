@@ -18,7 +18,7 @@ from dashboard.services.difference import Difference
 from profiler.analysis.diffflame import DiffFlame, DiffFrame
 from profiler.analysis.waterfall import Bar, Waterfall
 from tests.factories import store_artifact
-from tests.sources import make_comparison, make_explained
+from tests.sources import make_comparison, make_explained, make_pair
 
 
 def text(client: Client, address: str) -> str:
@@ -125,6 +125,7 @@ def test_children_never_leave_the_frame_around_them() -> None:
 @pytest.mark.django_db
 def test_it_shows_waterfall_operators_and_frames(viewer_client: Client) -> None:
     made = make_explained(make_comparison())
+    make_pair(made.workloads.get())
     page = text(viewer_client, f"/compare/{made.pk}/workloads/0/")
     assert "Where the difference comes from" in page
     assert "my::fused" in page and "my::fused<b>" not in page
