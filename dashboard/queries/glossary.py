@@ -49,6 +49,8 @@ WORDS: dict[str, str] = {
     "noise.",
     "noise floor": "The median relative difference of two equal launches on a platform. Smaller "
     "changes mean nothing there.",
+    "calibration": "Measured ceilings of a platform: matrix products, copies, launches, and what a "
+    "call costs the host.",
     "attempt": "One claim of a run by a worker. A run whose worker was lost gets up to three.",
     "sample": "One measured value. A metric is the median of its samples unless its method says "
     "otherwise.",

@@ -167,6 +167,13 @@ def test_it_shows_the_floor_on_the_page_of_its_group(viewer_client: Client, cpu:
     assert "20.0 %" in page
 
 
+def test_it_warns_of_launches_side_by_side(operator_client: Client, cpu: Platform) -> None:
+    make_heartbeat()
+    assert "disturb each other" not in page_of(operator_client, "/platforms/cpu/")
+    make_heartbeat()
+    assert "2 workers serve this platform" in page_of(operator_client, "/platforms/cpu/noise/")
+
+
 def test_it_says_when_a_group_gave_no_floor(viewer_client: Client, cpu: Platform) -> None:
     run = make_run(RunState.FAILED, group=make_group(cpu))
     page = page_of(viewer_client, f"/groups/{run.group_id}/")
