@@ -42,7 +42,6 @@ from dashboard.models import (
 from dashboard.services import artifacts
 from dashboard.services.spec_fields import variant_of
 from profiler import spec as specs
-from profiler.analysis.flame_document import FlameGraph, View
 from profiler.analysis.report import (
     Launches,
     OperatorRow,
@@ -289,31 +288,6 @@ def make_report(**fields: Any) -> Report:
     values |= {key: [] for key in ("timeline", "streams", "kernels", "steps", "idle")}
     values |= {"launches": Launches(linked=0, unlinked=0, by_rule={}, delay_ns=None)}
     return Report(**(values | {"collectives": [], "quality": quality} | fields))
-
-
-def make_graph() -> FlameGraph:
-    """A flame graph with one frame on the host."""
-    lists: dict[str, list[int]] = {"parent": [-1], "name": [0], "category": [1], "calls": [12]}
-    view = View(kind="host", total_ns=2_000_000, self_ns=[2_000_000], folded=[], **lists)
-    return FlameGraph(steps=0, names=["aten::mm"], views=[view])
-
-
-def make_wide_graph(frames: int) -> FlameGraph:
-    """A flame graph with stacks 16 deep and that many frames of falling size."""
-    depth = 16
-    parent = [at - 1 if at % depth else -1 for at in range(frames)]
-    self_ns = [1_000 * (frames - at) for at in range(frames)]
-    view = View(
-        kind="host",
-        total_ns=sum(self_ns),
-        parent=parent,
-        name=[at % depth for at in range(frames)],
-        category=[at % 5 for at in range(frames)],
-        self_ns=self_ns,
-        calls=[1] * frames,
-        folded=[],
-    )
-    return FlameGraph(steps=1, names=[f"aten::operator_{n}" for n in range(depth)], views=[view])
 
 
 def make_ready_trace(*, run: Run | None = None, report: Report | None = None) -> Trace:

@@ -72,6 +72,7 @@ def seeded(folder: Path, megabytes: int) -> Scene:
     from dashboard.services.contract import StoredFile, TraceOutcome, WorkerIdentity
     from profiler.analysis.flame_document import pack
     from tests import factories
+    from tests.graphs import make_wide_graph
 
     call_command("migrate", verbosity=0)
     call_command("collectstatic", interactive=False, verbosity=0)
@@ -86,7 +87,7 @@ def seeded(folder: Path, megabytes: int) -> Scene:
     traces.deliver_trace(trace.pk, claim.fence, outcome)
     path.unlink()
     wide = factories.make_ready_trace()
-    graph = factories.store_artifact(pack(factories.make_wide_graph(FRAMES)))
+    graph = factories.store_artifact(pack(make_wide_graph(FRAMES)))
     Trace.objects.filter(pk=wide.pk).update(graph=graph)
     trace.refresh_from_db()
     assert trace.report is not None

@@ -29,7 +29,6 @@ from dashboard.services.accounts import new_sign_in_link
 from dashboard.urls import urlpatterns
 from profiler.analysis.flame_document import pack
 from tests.factories import (
-    make_graph,
     make_group,
     make_note,
     make_ready_trace,
@@ -39,6 +38,7 @@ from tests.factories import (
     make_user,
     store_artifact,
 )
+from tests.graphs import make_graph
 from tests.sources import make_comparison, make_explained
 
 ROLES = ("anonymous", *Role.values)
