@@ -4,18 +4,18 @@
   "use strict";
   const LIMIT = 5000;
   const ALL = "all";
+  const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
   const KINDS = ["module", "operator", "runtime", "python", "mark", "compute", "communication",
     "copy", "fill", "wait", "device", "cause", "other"]; // as in profiler/analysis/flame_document.py
 
   // The same rule as profiler/units.py: three significant digits, the largest unit above one.
   function duration(ns) {
-    for (const [factor, unit] of [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]]) {
-      if (Number((ns / factor).toPrecision(3)) < 1) continue;
-      const value = Number((ns / factor).toPrecision(3));
-      const digits = Math.max(0, 2 - Math.floor(Math.log10(value)));
-      return `${value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${unit}`;
-    }
-    return `${Math.round(ns)} ns`;
+    const [factor, unit] = TIMES.find(([one]) => Number((ns / one).toPrecision(3)) >= 1) ?? [1, "ns"];
+    if (factor === 1 && Number.isInteger(ns)) return `${ns} ns`;
+    const value = Number((ns / factor).toPrecision(3));
+    const digits = Math.max(0, 2 - Math.floor(Math.log10(value)));
+    const form = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+    return `${value.toLocaleString("en", form)} ${unit}`;
   }
 
   function share(part) {
