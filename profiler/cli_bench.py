@@ -15,6 +15,7 @@ import msgspec
 
 from profiler import spec as specs
 from profiler import units
+from profiler.bench.ending import ends_cleanly
 from profiler.bench.launch import launch, needs_launch
 from profiler.bench.output import Reporter, prepare, write_failure
 from profiler.errors import ExitCode, UserError, printable
@@ -43,11 +44,17 @@ def run_command(options: argparse.Namespace) -> int:
     """Measure a spec; progress as JSON lines on stdout, the log on stderr."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     out: Path = options.out
+    with ends_cleanly(out):
+        return _measured(options.spec, out)
+
+
+def _measured(spec_file: Path, out: Path) -> int:
+    """Measure the spec in `spec_file` into `out`; a failure leaves its `error.json` there."""
     prepare(out)
     try:
-        spec = specs.check_model(specs.load(options.spec))
+        spec = specs.check_model(specs.load(spec_file))
         if needs_launch(spec):
-            return launch(spec, options.spec, out)
+            return launch(spec, spec_file, out)
         from profiler.bench import complete
 
         with own_stdout() as stream:

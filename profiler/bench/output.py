@@ -17,6 +17,9 @@ from profiler.errors import UserError
 from profiler.types import Failure, Phase, Progress
 
 RESULT, ENVIRONMENT, TRACE, ERROR = "result.json", "env.json", "trace.json.gz", "error.json"
+RANK_TRACES = "trace-rank*.json.gz"
+"""Traces of the ranks after the first."""
+
 PROGRESS_INTERVAL_S = 0.2
 
 log = logging.getLogger("daybreak")
@@ -52,8 +55,8 @@ def staging(out: Path) -> Iterator[Staging]:
     """A staging area for `out`; outputs of an earlier run in the same folder are removed first."""
     stage = Staging(out)
     prepare(out)
-    stage.folder.mkdir()
     try:
+        stage.folder.mkdir()
         yield stage
     finally:
         shutil.rmtree(stage.folder, ignore_errors=True)
@@ -63,13 +66,26 @@ def prepare(out: Path) -> None:
     """Make the folder `out` without outputs of an earlier run; `UserError` when it cannot be."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name in (RESULT, ENVIRONMENT, TRACE, ERROR):
-            (out / name).unlink(missing_ok=True)
+        earlier = (out / name for name in (RESULT, ENVIRONMENT, TRACE, ERROR))
+        for path in (*earlier, *out.glob(RANK_TRACES)):
+            path.unlink(missing_ok=True)
         if not os.access(out, os.W_OK):
             raise UserError(f"folder {out} cannot be written", "choose another --out")
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(f"folder {out} cannot be used: {reason}", "choose another --out") from None
+
+
+def sweep(out: Path) -> None:
+    """Remove what is staged in `out`, and files published of a result that is not there."""
+    for left in out.glob(".*partial-*"):
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
+    if not (out / RESULT).exists():
+        for path in (out / ENVIRONMENT, out / TRACE, *out.glob(RANK_TRACES)):
+            path.unlink(missing_ok=True)
 
 
 def write_failure(out: Path, failure: Failure) -> None:

@@ -58,7 +58,8 @@ def test_it_leaves_nothing_when_the_run_fails(tmp_path: Path) -> None:
 
 
 def test_it_removes_outputs_of_an_earlier_run(tmp_path: Path) -> None:
-    (tmp_path / "result.json").write_text("old")
+    for name in ("result.json", "trace-rank1.json.gz"):
+        (tmp_path / name).write_text("old")
     (tmp_path / "mine.txt").write_text("kept")
     prepare(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
