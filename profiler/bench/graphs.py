@@ -102,6 +102,7 @@ def compiler(mode: str) -> Iterator[Compiler]:
         torch._dynamo.reset()
         dynamo.counters.clear()
         dynamo.clear_compilation_metrics()
+        _forget_kernels(mode)
         set_logs(graph_breaks=True, recompiles=True)
         log.addHandler(breaks)
     try:
@@ -125,6 +126,14 @@ def compile_errors(mode: str) -> Iterator[None]:
             f"compile mode {mode} failed: {_first_line(error)}",
             "see the log, run eager, or set compile_fallback",
         ) from error
+
+
+def _forget_kernels(mode: str) -> None:
+    """Count inductor's kernels from 0 on."""
+    if not mode.startswith(BACKEND_PREFIX):
+        from torch._inductor import metrics
+
+        metrics.reset()
 
 
 def _generated_kernels(mode: str) -> int | None:
