@@ -57,7 +57,7 @@ def _extrapolation(
     try:
         kinds = depth.layer_kinds(plan_model(replace(spec, layers=None)))
         second = depth.shallower(spec, kinds)
-        reporter.step("depth", 0, 1, f"{second} layers beside {cut}")
+        reporter.step("depth", 0, 1, f"layers: {second} beside {cut}")
         flat = _measured_at(second, spec, folder, clock)
         reporter.step("depth", 1, 1)
     except UserError as error:

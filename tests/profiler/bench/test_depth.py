@@ -14,7 +14,7 @@ from profiler.bench.configs import plan_model
 from profiler.bench.output import Reporter
 from profiler.bench.summary import summarise
 from profiler.catalog import BUILTIN
-from profiler.errors import SpecError
+from profiler.errors import DeviceMemoryError, SpecError
 from profiler.types import Extrapolated, Extrapolation, Metric, Result, RunSpec, Scenario
 from tests.profiler.bench.scene import small_spec
 
@@ -116,6 +116,19 @@ def test_it_says_that_one_layer_gives_no_slope(tmp_path: Path, clock: LayerClock
     assert found.metrics == ()
     assert found.refused == {"*": "one layer gives no slope"}
     assert found.kinds == {"LlamaDecoderLayer": 1}
+
+
+def test_it_keeps_the_measurement_when_the_second_depth_fails(
+    tmp_path: Path, clock: LayerClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> Result:
+        raise DeviceMemoryError("out of memory on cpu", "use a smaller batch")
+
+    monkeypatch.setattr(complete, "_measured_at", full)
+    found = extrapolated(cut_spec(4), tmp_path, clock)
+    assert found.refused == {"*": "out of memory on cpu"}
+    assert found.kinds == {"LlamaDecoderLayer": 4}
+    assert (tmp_path / "result.json").exists()
 
 
 def test_it_extrapolates_nothing_when_nothing_was_cut(tmp_path: Path, clock: LayerClock) -> None:
