@@ -154,7 +154,8 @@ def columns() -> tuple[Column, ...]:
 
 def _pairs() -> list[_Pair]:
     done = Max("id", filter=Q(state=RunState.SUCCEEDED))
-    rows = Run.objects.values("workload_id", "platform_id").annotate(newest=Max("id"), done=done)
+    runs = Run.objects.filter(compared__isnull=True)  # a session has no result of its own
+    rows = runs.values("workload_id", "platform_id").annotate(newest=Max("id"), done=done)
     return [
         _Pair(
             workload_id=row["workload_id"],

@@ -82,7 +82,10 @@ def workers_up(platform: str) -> int:
 
 def _usual_ns(run: Run) -> float | None:
     earlier = Run.objects.filter(
-        spec_hash=run.spec_hash, platform_id=run.platform_id, state=RunState.SUCCEEDED
+        spec_hash=run.spec_hash,
+        platform_id=run.platform_id,
+        state=RunState.SUCCEEDED,
+        compared__isnull=run.compared_id is None,
     ).only("started_at", "ended_at")
     times = [took for past in earlier[:EARLIER_RUNS] if (took := took_ns(past)) is not None]
     return statistics.median(times) if times else None

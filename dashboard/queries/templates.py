@@ -135,7 +135,10 @@ def plan(wanted: Sequence[RunSpec], platform: str = "") -> Plan:
 def _durations(hashes: Iterable[str], platform: str) -> Mapping[str, list[float]]:
     runs = (
         Run.objects.filter(
-            workload__hash__in=set(hashes), platform__slug=platform, state=RunState.SUCCEEDED
+            workload__hash__in=set(hashes),
+            platform__slug=platform,
+            state=RunState.SUCCEEDED,
+            compared__isnull=True,
         )
         .select_related("workload")
         .only("workload__hash", "started_at", "ended_at")

@@ -12,10 +12,11 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.models import ComparedState, Comparison, ComparisonState, Repository, Run
 from dashboard.queries.comparisons import between, comparison_view, get_comparison
+from dashboard.queries.templates import plan
 from dashboard.services.clock import db_now
 from dashboard.services.templates import ensure_shipped
 from profiler.errors import ExitCode
-from tests.factories import make_run, make_spec
+from tests.factories import make_result, make_run, make_spec
 from tests.sources import make_commit, make_compared, make_comparison, make_pair, make_repository
 
 pytestmark = pytest.mark.django_db
@@ -289,3 +290,13 @@ def test_its_list_needs_as_many_queries_for_many_as_for_one(viewer_client: Clien
         counts.append(len(queries))
     assert counts[0] == counts[1] <= 12
     assert Repository.objects.count() == 1
+
+
+def test_a_session_takes_no_place_among_measured_runs(viewer_client: Client) -> None:
+    made = make_comparison()
+    compared = made.workloads.get()
+    run = make_run("succeeded", spec=make_spec())
+    make_result(run, value=7.62e6)
+    make_run("succeeded", spec=make_spec(), compared=compared)
+    assert "7.62 ms" in text(viewer_client, "/")
+    assert plan([make_spec()], "cpu").rows[0].past == 1
