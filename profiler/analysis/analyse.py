@@ -118,7 +118,7 @@ def analysed(path: Path, found: Linked, context: Context | None = None) -> Analy
         threads=thread_rows(trace, structure),
         modules=module_rows(trace, structure, module_positions(trace, structure, forward)),
         operator_shapes=shape_rows(trace, structure, times),
-        memory=memory_curves(trace),
+        memory=memory_curves(trace, structure),
         critical_path=critical_path(trace, structure),
         roofline=roofline_report(roof, peaks),
     )

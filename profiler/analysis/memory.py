@@ -6,16 +6,18 @@ import itertools
 
 import numpy as np
 
+from profiler.analysis.memory_owners import held_at, memory_owners, memory_shares
 from profiler.analysis.report import MemoryCurve, MemoryPoint
 from profiler.trace.batch import Instants
 from profiler.trace.clock import NO_TIME, Int64
+from profiler.trace.link import Structure
 from profiler.trace.model import Trace
 
 POINTS = 2000
 _DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "hip", 12: "xpu", 13: "mps", 14: "meta", 15: "hpu"}
 
 
-def memory_curves(trace: Trace) -> list[MemoryCurve]:
+def memory_curves(trace: Trace, structure: Structure) -> list[MemoryCurve]:
     """One curve per device with records: allocated and reserved bytes after each change.
 
     Where totals are not recorded (torch before 1.12), allocated is the running
@@ -29,7 +31,8 @@ def memory_curves(trace: Trace) -> list[MemoryCurve]:
     for key in np.unique(pair[known]).tolist():
         rows = np.flatnonzero(known & (pair == key))
         rows = rows[np.argsort(instants.ts[rows], kind="stable")]
-        curves.append(_curve(trace, instants, rows, _device(key // 1024, key % 1024 - 1)))
+        device = _device(key // 1024, key % 1024 - 1)
+        curves.append(_curve((trace, structure), instants, rows, device))
     return curves
 
 
@@ -38,7 +41,10 @@ def _device(kind: int, index: int) -> str:
     return name if index < 0 else f"{name}:{index}"
 
 
-def _curve(trace: Trace, instants: Instants, rows: Int64, device: str) -> MemoryCurve:
+def _curve(
+    found: tuple[Trace, Structure], instants: Instants, rows: Int64, device: str
+) -> MemoryCurve:
+    trace, structure = found
     allocated = instants.allocated[rows]
     if (allocated < 0).all():
         allocated = np.cumsum(instants.bytes[rows])
@@ -54,6 +60,8 @@ def _curve(trace: Trace, instants: Instants, rows: Int64, device: str) -> Memory
         )
         for n in _thinned(allocated)
     ]
+    held = held_at(trace, structure, rows, peak)
+    shares = memory_shares(held, int(allocated[peak])) if held is not None else []
     return MemoryCurve(
         device=device,
         records=len(rows),
@@ -61,6 +69,8 @@ def _curve(trace: Trace, instants: Instants, rows: Int64, device: str) -> Memory
         peak_reserved_bytes=int(reserved.max()) if has_reserved else None,
         peak_at_ns=int(at[peak]),
         points=points,
+        shares=shares,
+        owners=memory_owners(held) if held is not None and shares else [],
     )
 
 

@@ -241,8 +241,37 @@ class MemoryPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryShare:
+    """What the memory at the peak was for.
+
+    `category` is one of activations, gradients, optimiser, kv cache, temporary,
+    kept (outlives its step and is none of those), before (allocated before the
+    recording: weights, and whatever else was there).
+    """
+
+    category: str
+    bytes: int
+    allocations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryOwner:
+    """Who allocated memory that was held at the peak: module (layers together) and operator."""
+
+    module: str
+    operator: str
+    category: str
+    bytes: int
+    allocations: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCurve:
-    """Memory of one device over the trace."""
+    """Memory of one device over the trace.
+
+    `shares` add up to the peak; they and `owners` (the largest) are empty where
+    the records carry no addresses.
+    """
 
     device: str
     records: int
@@ -250,6 +279,8 @@ class MemoryCurve:
     peak_reserved_bytes: int | None
     peak_at_ns: int
     points: list[MemoryPoint]
+    shares: list[MemoryShare] = field(default_factory=list)
+    owners: list[MemoryOwner] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,7 @@ def no_flows() -> Flows:
 
 @dataclass(slots=True)
 class Instants:
-    """Memory records: `bytes` signed change, `allocated` and `reserved` totals after it."""
+    """Memory records: signed `bytes` at `address`, totals `allocated` and `reserved` after it."""
 
     ts: Int64
     track: Int32
@@ -67,6 +67,7 @@ class Instants:
     reserved: Int64
     device_type: Int64
     device_index: Int64
+    address: Int64
 
 
 @dataclass(slots=True)

@@ -191,6 +191,7 @@ class Decoder:
             reserved=values("reserved"),
             device_type=values("memory_device"),
             device_index=values("memory_index"),
+            address=values("address"),
         )
 
     def _edges(self, events: list[Begin | End]) -> list[tuple[int, int, int]]:

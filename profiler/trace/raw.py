@@ -150,6 +150,7 @@ def _joined(parts: list[Batch], strings: list[str], tracks: list[tuple[str, str]
             reserved=_numbers_of(instants, "reserved"),
             device_type=_numbers_of(instants, "device_type"),
             device_index=_numbers_of(instants, "device_index"),
+            address=_numbers_of(instants, "address"),
         ),
         edges=[edge for p in parts for edge in p.edges],
         labels=list(dict.fromkeys(label for p in parts for label in p.labels)),

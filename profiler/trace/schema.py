@@ -35,8 +35,8 @@ TEXT_COLUMNS = (
 )
 """Arguments kept as text; all others are whole numbers, -1 where absent."""
 
-_MEMORY = ("bytes", "allocated", "reserved", "memory_device", "memory_index")
-_ONLY_MEMORY = ("allocated", "reserved", "memory_device", "memory_index", "label")
+_MEMORY = ("bytes", "allocated", "reserved", "memory_device", "memory_index", "address")
+_ONLY_MEMORY = ("allocated", "reserved", "memory_device", "memory_index", "address", "label")
 
 COLUMNS: tuple[str, ...] = tuple(c for c in rules().arguments if c not in _ONLY_MEMORY)
 """Argument columns of complete events."""

@@ -6,6 +6,7 @@ Each function is a factory that the runner calls in a process of its own.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -48,11 +49,11 @@ def loop_norm() -> nn.Module:
     model = small()
     for module in model.modules():
         if isinstance(module, LlamaRMSNorm):
-            module.forward = functools.partial(_row_by_row, module.forward)
+            module.forward = functools.partial(_row_by_row, module.forward)  # type: ignore[method-assign]
     return model
 
 
-def _row_by_row(norm: functools.partial[torch.Tensor], hidden: torch.Tensor) -> torch.Tensor:
+def _row_by_row(norm: Callable[[torch.Tensor], torch.Tensor], hidden: torch.Tensor) -> torch.Tensor:
     return torch.stack([norm(hidden[:, at]) for at in range(hidden.shape[1])], 1)
 
 
@@ -82,30 +83,37 @@ def item_loop() -> nn.Module:
         values.index(max(values))
         return output
 
-    model.forward = slow  # type: ignore[method-assign]
+    model.forward = slow
     return model
 
 
 def kept_cache() -> nn.Module:
     """Keys and values are written into memory that is there already."""
-    DynamicLayer.update = _written  # type: ignore[method-assign]
+    DynamicLayer.update = Kept.update  # type: ignore[method-assign, assignment]
     return small()
 
 
 ROOM = 2048
 
 
-def _written(
-    layer: DynamicLayer, key: torch.Tensor, value: torch.Tensor, *_: object, **__: object
-) -> tuple[torch.Tensor, torch.Tensor]:
-    if not layer.is_initialized:
-        layer.lazy_initialization(key, value)
-        shape = (*key.shape[:2], ROOM, key.shape[3])
-        layer.whole = (key.new_zeros(shape), value.new_zeros(shape))
-        layer.used = 0
-    until = layer.used + key.shape[2]
-    for whole, part in zip(layer.whole, (key, value), strict=True):
-        whole[:, :, layer.used : until] = part
-    layer.used = until
-    layer.keys, layer.values = (whole[:, :, :until] for whole in layer.whole)
-    return layer.keys, layer.values
+class Kept(DynamicLayer):  # type: ignore[no-untyped-call]
+    """A layer of the cache with room for all tokens from the start."""
+
+    whole: tuple[torch.Tensor, torch.Tensor]
+    used: int
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *_: object, **__: object
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The keys and values so far, the new ones in their place."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+            shape = (*key_states.shape[:2], ROOM, key_states.shape[3])
+            self.whole = (key_states.new_zeros(shape), value_states.new_zeros(shape))
+            self.used = 0
+        until = self.used + key_states.shape[2]
+        for whole, part in zip(self.whole, (key_states, value_states), strict=True):
+            whole[:, :, self.used : until] = part
+        self.used = until
+        self.keys, self.values = (whole[:, :, :until] for whole in self.whole)
+        return self.keys, self.values
