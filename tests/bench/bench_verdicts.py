@@ -8,7 +8,8 @@ up to 2 % noise between launches and at most 2 % up to 5 %; an effect of 5 % at
 the interval holds the true effect in 93 to 97 % of cases. Effects near the
 margin are shown too, without a goal: they are what "inconclusive" is for.
 `REPEATS` (default 2500) sets how many comparisons a cell draws; below 2000
-goals are not judged strictly enough to mean anything. `--markdown` prints the
+goals are not judged strictly enough to mean anything. `SEED` draws other ones.
+`--markdown` prints the
 table of the documentation.
 """
 
@@ -106,18 +107,19 @@ def compare(random: np.random.Generator, cell: Cell, seed: int, settings: Settin
     return verdict
 
 
-def measure(cell: Cell, repeats: int, settings: Settings) -> Outcome:
-    """Many comparisons of one cell."""
+def measure(cell: Cell, repeats: int, settings: Settings, seed: int = 0) -> Outcome:
+    """Many comparisons of one cell; another seed draws others."""
     key = [
         list(SHAPES).index(cell.shape),
         round(cell.noise * 1e4),
         round(cell.effect * 1e4) + 10**4,
     ]
+    key += [seed] if seed else []
     random = np.random.default_rng(key)
     states: Counter[str] = Counter()
     pairs = covered = 0
-    for seed in range(repeats):
-        verdict = compare(random, cell, seed, settings)
+    for number in range(repeats):
+        verdict = compare(random, cell, number, settings)
         states[verdict.state] += 1
         pairs += verdict.counts.attempted
         covered += (verdict.low or 0) <= cell.effect <= (verdict.high or 0)
@@ -176,12 +178,13 @@ def show(values: tuple[str, ...], *, markdown: bool) -> None:
 def main() -> int:
     markdown = "--markdown" in sys.argv[1:]
     repeats = int(os.environ.get("REPEATS", "2500"))
+    seed = int(os.environ.get("SEED", "0"))
     show(COLUMNS, markdown=markdown)
     if markdown:
         print(f"|{'---|' * len(COLUMNS)}")
     missed: list[str] = []
     for cell in cells():
-        outcome = measure(cell, repeats, Settings())
+        outcome = measure(cell, repeats, Settings(), seed)
         show(row(outcome), markdown=markdown)
         missed += outcome.missed()
     print("goal met" if not missed else f"goal missed: {'; '.join(missed)}")
