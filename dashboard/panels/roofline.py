@@ -151,7 +151,7 @@ def table(report: Report) -> Table[RooflineLine]:
     )
     return Table(
         name="roofline",
-        noun="operators",
+        noun="operators against the roofline",
         about=f"{roof.time.capitalize()} time over the whole trace. An operator counts with all "
         "that it calls, so no time counts twice.",
         rows=sorted(rows, key=lambda row: -row.total_ns),

@@ -11,6 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, StorageState, expect
 
+from profiler import units
 from tests.e2e.system import System
 
 pytestmark = pytest.mark.e2e
@@ -34,6 +35,11 @@ PAGES = {
     "traces": "/traces/",
     "trace": "{trace}",
     "flame": "{trace}flame/",
+    "roofline": "{trace}panels/roofline/",
+    "operator": "/operators/?name=aten::mm",
+    "operators-all": "/operators/",
+    "notes": "/notes/",
+    "note-new": "/notes/new/?kind=operator&operator=aten::mm",
     "operators": "{trace}operators/",
     "modules": "{trace}panels/modules/",
     "quality": "{trace}panels/quality/",
@@ -241,3 +247,13 @@ def test_it_draws_at_most_5000_frames_and_counts_the_rest(page: Page, finished: 
     )
     assert drawn[0] <= 5000
     assert drawn[1] == 9005
+
+
+def test_its_script_writes_times_and_shares_as_the_pages_do(page: Page, finished: str) -> None:
+    page.goto(finished)
+    times = [0, 1, 1.5, 999, 1000, 999_960, 1_234_567, 7_620_000, 61_800_000_000, 3.2e12, 0.25]
+    shown = page.evaluate("(all) => all.map(window.daybreak.flame.duration)", times)
+    assert shown == [units.duration(ns) for ns in times]
+    shares = [0, 0.00001, 0.0123, 0.0999, 0.5, 1]
+    shown = page.evaluate("(all) => all.map(window.daybreak.flame.share)", shares)
+    assert shown == [units.share(part) for part in shares]

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profiler.analysis import flamegraph
-from profiler.analysis.findings.engine import Context, scene_of
 from profiler.analysis.flame_document import CATEGORIES, FlameGraph, View, pack, unpack
 from profiler.analysis.flamegraph import flame_graph_of
 from profiler.analysis.idle import CAUSES
 from profiler.analysis.ingest import GRAPH_FILE, analyse, ingest
 from profiler.analysis.roofline.peaks import Peaks
+from profiler.analysis.roofline.table import roofline
 from profiler.errors import TraceError
 from tests.profiler.trace.build import TraceBuilder, busy, small
 
@@ -130,9 +130,8 @@ def test_it_says_how_near_the_roofline_an_operator_comes(tmp_path: Path) -> None
     made.kernel("gemm", 20, 20, correlation=1)
     peaks = Peaks(device="x", flops={"float32": 2 * 512**3 / 10e-6}, bandwidth=1e15)
     results = analyse(made.write(tmp_path / "t.json"))
-    known = Context(peaks=peaks)
-    scene = scene_of(results.trace, results.structure, results.report, known)
-    view = view_of(flame_graph_of(replace(results, scene=scene)), "device")
+    roof = roofline(results.trace, results.structure, peaks)
+    view = view_of(flame_graph_of(replace(results, roof=roof)), "device")
     reached = dict(zip(view.category, view.efficiency, strict=True))
     assert reached[CATEGORIES.index("operator")] == 500
     assert reached[CATEGORIES.index("compute")] == -1
