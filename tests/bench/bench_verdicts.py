@@ -9,8 +9,7 @@ the interval holds the true effect in 93 to 97 % of cases. Effects near the
 margin are shown too, without a goal: they are what "inconclusive" is for.
 `REPEATS` (default 2500) sets how many comparisons a cell draws; below 2000
 goals are not judged strictly enough to mean anything. `SEED` draws other ones.
-`--markdown` prints the
-table of the documentation.
+`--markdown` prints the table of the documentation.
 """
 
 from __future__ import annotations
