@@ -36,7 +36,8 @@ class TargetForm(forms.Form):
 
     def clean_run(self) -> Run | None:
         number = self.cleaned_data["run"]
-        return _row(Run.objects.filter(pk=number).first(), number, "run")
+        runs = Run.objects.select_related("workload__model")
+        return _row(runs.filter(pk=number).first(), number, "run")
 
     def clean_model(self) -> Model | None:
         name = self.cleaned_data["model"]

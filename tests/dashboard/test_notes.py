@@ -194,6 +194,14 @@ def test_it_shows_those_about_one_thing_as_a_part(viewer_client: Client) -> None
     assert "HX-Request" in answer["Vary"]
 
 
+def test_the_notes_of_a_run_lead_to_those_of_its_model(viewer_client: Client) -> None:
+    run = make_run(RunState.SUCCEEDED)
+    make_note("of the model", kind=NoteKind.MODEL, model=run.workload.model)
+    page = page_of(viewer_client, f"/notes/about/?kind=run&run={run.pk}")
+    assert '<a href="/notes/about/?kind=model&amp;model=llama-tiny">Notes on llama-tiny</a>' in page
+    assert "of the model" in page_of(viewer_client, "/notes/about/?kind=model&model=llama-tiny")
+
+
 def test_it_says_for_which_platform_it_holds(viewer_client: Client) -> None:
     make_note("slow here", platform=make_platform("h100"))
     assert '<span class="chip">only h100</span>' in page_of(
