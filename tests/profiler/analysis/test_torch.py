@@ -53,5 +53,6 @@ def test_it_stores_an_events_file_and_a_flame_graph(
     folder = Path(report.trace.path).parent / "out"
     names = sorted(path.name for path in folder.iterdir())
     assert names == [
-        *("events.parquet", "flame.speedscope.json.gz", "flamegraph.json.gz", "report.json")
+        *("events.parquet", "flame.speedscope.json.gz", "flamegraph.json.gz"),
+        *("replay.bin", "report.json"),
     ]
