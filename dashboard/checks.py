@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from collections.abc import Sequence
 
 from django.apps import AppConfig
@@ -57,3 +60,22 @@ def sqlite_safe(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> li
             id="daybreak.W003",
         )
     ]
+
+
+GIT_LEAST = (2, 37)
+"""Older versions cannot nail a host to an address that was checked."""
+
+
+@register()
+def git_present(app_configs: Sequence[AppConfig] | None, **kwargs: object) -> list[CheckMessage]:
+    """Repositories are fetched by git, on the hosts of keepers and workers."""
+    hint = f"Install git {GIT_LEAST[0]}.{GIT_LEAST[1]} or newer where keepers and workers run."
+    program = shutil.which("git")
+    if program is None:
+        return [Warning("git is missing: no commit can be fetched.", hint=hint, id="daybreak.W004")]
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    found = re.search(r"(\d+)\.(\d+)", said.stdout)
+    if found and (int(found[1]), int(found[2])) >= GIT_LEAST:
+        return []
+    message = f"git is too old to fetch repositories safely: {said.stdout.strip()[:60]}."
+    return [Warning(message, hint=hint, id="daybreak.W004")]
