@@ -27,8 +27,9 @@ def typical_calls(scene: Scene) -> list[TypicalCall]:
     found, first = np.unique(own, return_index=True)
     stretches = np.split(ns, first[1:])
     total = [int(one.sum()) for one in stretches]
-    chosen = sorted(range(len(found)), key=lambda at: -total[at])[:KEPT]
-    return [_call(keys[int(found[at])], stretches[at]) for at in chosen if total[at]]
+    made = [keys[number] for number in found.tolist()]
+    chosen = sorted(range(len(found)), key=lambda at: (-total[at], made[at]))[:KEPT]
+    return [_call(made[at], stretches[at]) for at in chosen if total[at]]
 
 
 def _by_inputs(scene: Scene) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], list[Key]]:
