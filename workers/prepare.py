@@ -14,6 +14,7 @@ from dashboard import environ
 from profiler.errors import ExitCode, UserError
 
 ROOT = Path(__file__).resolve().parent.parent
+TEMPLATES = ROOT / "profiler" / "bench" / "templates"
 UNKNOWN = "unknown"
 """The stamp of a database that may be restored or replaced without our noticing."""
 
@@ -60,7 +61,7 @@ def _read(var_dir: Path, name: str) -> str:
 
 
 def tables_stamp(var_dir: Path) -> str:
-    """Covers the migrations and which database it is; another file is another database."""
+    """Covers what `migrate` stores and which database it is; another file is another database."""
     url = environ.text("DATABASE_URL")
     if url and not url.startswith("sqlite:///"):
         return UNKNOWN
@@ -68,7 +69,8 @@ def tables_stamp(var_dir: Path) -> str:
     if not path.exists():
         return UNKNOWN
     digest = hashlib.sha256(f"{path} {path.stat().st_ino} {version('django')}".encode())
-    for file in sorted((ROOT / "dashboard" / "migrations").glob("*.py")):
+    stored = [*(ROOT / "dashboard" / "migrations").glob("*.py"), *TEMPLATES.glob("*.toml")]
+    for file in sorted(stored):
         digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()
 

@@ -13,8 +13,8 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Max, Q
 
-from dashboard.models import Commit, FetchState, Platform, Repository, Run, User
-from dashboard.services import audit, runs
+from dashboard.models import Commit, FetchState, Repository, User
+from dashboard.services import audit
 from dashboard.services.addresses import (
     SHA,
     check_inner_path,
@@ -258,20 +258,3 @@ def fetch_is_stale(repository: Repository) -> bool:
     """Whether the last fetch is old enough to look again."""
     fresh_since = db_now() - REFRESH / settings.TIME_SCALE
     return repository.fetched_at is None or repository.fetched_at < fresh_since
-
-
-def runs_at(
-    commit: Commit,
-    wanted: Sequence[RunSpec],
-    *,
-    platform: Platform,
-    user: User | None,
-    key: str | None = None,
-) -> list[Run]:
-    """Queue one run per spec with the commit checked out; the same `key` again is the same runs."""
-    with transaction.atomic():
-        made = runs.create_runs(wanted, platform=platform, user=user, key=key)
-        Run.objects.filter(pk__in=[run.pk for run in made], commit__isnull=True).update(
-            commit=commit
-        )
-    return list(Run.objects.filter(pk__in=[run.pk for run in made]).order_by("pk"))

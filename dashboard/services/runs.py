@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from dashboard.models import (
+    Commit,
     FailureKind,
     GroupKind,
     IdempotencyKey,
@@ -75,17 +76,19 @@ def create_runs(
     key: str | None = None,
     limit_s: float | None = None,
     group: NewGroup | None = None,
+    commit: Commit | None = None,
 ) -> list[Run]:
     """Queue one run per spec, all or none; the same `key` again gives the first answer.
 
-    With `group` the runs share a row that says so.
+    With `group` the runs share a row that says so; with `commit` it is
+    checked out for them.
 
     Raises `SpecError` for a spec that cannot work, `QuotaError` over the
     limits, `KeyReusedError` when `key` came with other specs before.
     """
     for spec in wanted:
         specs.check(spec)
-    body = _body_hash(wanted, platform, group)
+    body = _body_hash(wanted, platform, group, commit)
     try:
         with transaction.atomic():
             known = _known_answer(user, key, body)
@@ -93,7 +96,8 @@ def create_runs(
                 return known
             _check_quota(wanted, user)
             row = _group(group, platform, user) if group else None
-            runs = [_insert(spec, platform, user, limit_s=limit_s, group=row) for spec in wanted]
+            shared = _Shared(platform, user, limit_s or settings.RUN_LIMIT_S, row, commit)
+            runs = [_insert(spec, shared) for spec in wanted]
             _remember(user, key, body, runs)
             return runs
     except IntegrityError:
@@ -128,13 +132,18 @@ def cancel_run(run_id: int, user: User) -> Run:
 
 def rerun(run_id: int, user: User, *, key: str | None = None) -> Run:
     """Queue the same spec at the same commit as a new run that remembers which one it repeats."""
-    old = Run.objects.select_related("platform").get(pk=run_id)
+    old = Run.objects.select_related("platform", "commit").get(pk=run_id)
     spec = msgspec.convert(old.spec, RunSpec)
     with transaction.atomic():
-        (run,) = create_runs([spec], platform=old.platform, user=user, key=key, limit_s=old.limit_s)
-        Run.objects.filter(pk=run.pk, rerun_of__isnull=True).update(
-            rerun_of=old, commit=old.commit_id
+        (run,) = create_runs(
+            [spec],
+            platform=old.platform,
+            user=user,
+            key=key,
+            limit_s=old.limit_s,
+            commit=old.commit,
         )
+        Run.objects.filter(pk=run.pk, rerun_of__isnull=True).update(rerun_of=old)
     run.refresh_from_db()
     return run
 
@@ -150,27 +159,33 @@ def _group(new: NewGroup, platform: Platform, user: User | None) -> RunGroup:
     )
 
 
-def _insert(
-    spec: RunSpec,
-    platform: Platform,
-    user: User | None,
-    *,
-    limit_s: float | None,
-    group: RunGroup | None,
-) -> Run:
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the runs of one request have in common."""
+
+    platform: Platform
+    user: User | None
+    limit_s: float
+    group: RunGroup | None
+    commit: Commit | None
+
+
+def _insert(spec: RunSpec, shared: _Shared) -> Run:
     now = db_now()
     run = Run.objects.create(
         workload=_workload(spec, now),
-        platform=platform,
+        platform=shared.platform,
         spec=dataclasses.asdict(spec),
         spec_hash=specs.spec_hash(spec),
-        limit_s=limit_s or settings.RUN_LIMIT_S,
+        limit_s=shared.limit_s,
         not_before=now,
         expires_at=now + timedelta(seconds=settings.QUEUE_TTL_S),
-        created_by=user,
+        created_by=shared.user,
         created_at=now,
-        group=group,
+        group=shared.group,
+        commit=shared.commit,
     )
+    user = shared.user
     events.record(run, "queued", now, f"by {user}" if user else "by the system")
     events.ring_for_run(run, now)
     audit.note(user, "run.create", f"run {run.pk}", {"workload": run.workload.hash})
@@ -194,9 +209,12 @@ def _workload(spec: RunSpec, now: datetime) -> Workload:
     return row
 
 
-def _body_hash(wanted: Sequence[RunSpec], platform: Platform, group: NewGroup | None) -> str:
+def _body_hash(
+    wanted: Sequence[RunSpec], platform: Platform, group: NewGroup | None, commit: Commit | None
+) -> str:
     parts = [platform.slug.encode(), *(specs.canonical(spec) for spec in wanted)]
     parts += [group.signature()] if group else []
+    parts += [commit.sha.encode()] if commit else []
     return hashlib.sha256(b"\n".join(parts)).hexdigest()
 
 

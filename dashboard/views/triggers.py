@@ -13,7 +13,6 @@ from dashboard.forms.runs import LikeForm, NonceForm
 from dashboard.models import Run, User
 from dashboard.queries.run_detail import get_run
 from dashboard.services.catalog import ensure_platform
-from dashboard.services.repositories import runs_at
 from dashboard.services.runs import cancel_run, create_runs, rerun
 from dashboard.views.requests import SignedInRequest, may_cancel, operators_only, post_only
 from profiler.catalog import BUILTIN
@@ -38,11 +37,14 @@ def run_new(request: SignedInRequest) -> HttpResponse:
 
 
 def _queue(form: NewRunForm, user: User) -> list[Run]:
-    data, commit = form.cleaned_data, form.commit_chosen()
-    platform = ensure_platform(data["platform"])
-    if commit is None:
-        return create_runs(form.specs(), platform=platform, user=user, key=data["nonce"])
-    return runs_at(commit, form.specs(), platform=platform, user=user, key=data["nonce"])
+    data = form.cleaned_data
+    return create_runs(
+        form.specs(),
+        platform=ensure_platform(data["platform"]),
+        user=user,
+        key=data["nonce"],
+        commit=form.commit_chosen(),
+    )
 
 
 def _form_page(request: SignedInRequest, form: NewRunForm, status: int) -> HttpResponse:

@@ -12,7 +12,8 @@ import pytest
 
 from dashboard.models import Repository, Run
 from dashboard.services import catalog
-from dashboard.services.repositories import NewRepository, register_repository, resolve, runs_at
+from dashboard.services.repositories import NewRepository, register_repository, resolve
+from dashboard.services.runs import create_runs
 from profiler.types import RunSpec
 from tests.workers.bench import Bench
 from tests.workers.repository import Upstream
@@ -53,7 +54,9 @@ def register(upstream: Upstream, **fields: object) -> Repository:
 
 
 def queue(row: Repository, name: str = "main") -> Run:
-    (run,) = runs_at(resolve(row, name), [SPEC], platform=catalog.ensure_platform(), user=None)
+    (run,) = create_runs(
+        [SPEC], platform=catalog.ensure_platform(), user=None, commit=resolve(row, name)
+    )
     return run
 
 
