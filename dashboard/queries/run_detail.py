@@ -9,7 +9,15 @@ import msgspec
 
 from dashboard.models import Attempt, MetricValue, Result, Run, RunArtifact, RunEvent, Trace
 from profiler.metrics import HEADLINE, METRICS
-from profiler.types import Contamination, Environment, ModelFacts
+from profiler.types import (
+    Contamination,
+    Environment,
+    Extrapolation,
+    GraphReport,
+    MicroReport,
+    ModelFacts,
+    RoutingReport,
+)
 from profiler.types import Result as ResultDocument
 
 _TRACE_FILES = ("raw", "report", "flame", "graph", "redacted")
@@ -48,6 +56,10 @@ class ResultView:
     warnings: tuple[str, ...]
     profiler_version: str
     contamination: Contamination | None
+    graphs: GraphReport | None
+    routing: RoutingReport | None
+    micro: MicroReport | None
+    extrapolation: Extrapolation | None
 
     @property
     def headline(self) -> MetricView:
@@ -121,6 +133,10 @@ def result_view(run: Run) -> ResultView | None:
         warnings=document.warnings,
         profiler_version=document.profiler_version,
         contamination=document.contamination,
+        graphs=document.graphs,
+        routing=document.routing,
+        micro=document.micro,
+        extrapolation=document.extrapolation,
     )
 
 
