@@ -18,7 +18,6 @@ from tests.dashboard.reading import HTMX, body_of, csv_of, page_of
 from tests.factories import (
     make_artifact,
     make_attempt,
-    make_document,
     make_heartbeat,
     make_metric,
     make_ready_trace,
@@ -98,85 +97,6 @@ def test_it_draws_the_samples_of_the_metric_in_the_address(viewer_client: Client
     assert "Samples of time to first token" in page
     assert 'id="samples-figure"' in page
     assert "Samples of time per output token" in page_of(viewer_client, at(run) + "?metric=<b>")
-
-
-EXTRAS: dict[str, dict[str, object]] = {
-    "extrapolation": {
-        "layers": 4,
-        "shallower": 2,
-        "full_layers": 32,
-        "kinds": {"full_attention": 4},
-        "metrics": [
-            {
-                "name": "ttft",
-                "unit": "ns",
-                "value": 8e6,
-                "low": 7e6,
-                "high": 9e6,
-                "per_layer": 2e5,
-            }
-        ],
-        "refused": {"decode_rate": "rates do not add up"},
-        "assumption": "each layer takes as long",
-    },
-    "graphs": {
-        "mode": "default",
-        "graphs": 2,
-        "breaks": [{"reason": "<b>item</b>", "where": "model.py:7", "count": 3}],
-        "recompilations": [],
-        "fused_kernels": None,
-        "compile_ns": 2_000_000_000,
-        "fell_back": "no compiler",
-    },
-    "routing": {
-        "mode": "skewed",
-        "tokens_per_expert": {"layers.0": [5, 0, 3]},
-        "hit_share": 0.5,
-        "max_over_mean": 1.9,
-    },
-    "micro": {
-        "rows": [
-            {
-                "name": "aten::index",
-                "shapes": "[[2, 3]]",
-                "dtypes": "[]",
-                "calls": 2,
-                "self_ns": 4000,
-                "reason": "its indices are not recorded",
-            }
-        ],
-        "flush_bytes": 67_108_864,
-        "method": "median of single calls",
-    },
-}
-
-
-@pytest.mark.parametrize(
-    ("part", "sentence"),
-    [
-        ("extrapolation", "measured at 4 of 32 layers and at 2; nothing here was measured"),
-        ("extrapolation", "about 8.00 ms"),
-        ("extrapolation", "decode_rate not extrapolated: rates do not add up."),
-        ("graphs", "2 graphs, 1 place where a graph broke, 0 recompilations"),
-        ("graphs", "fused kernels not counted by this back-end, 2.00 s of compiling"),
-        ("graphs", "&lt;b&gt;item&lt;/b&gt;"),
-        ("routing", "50.0 % of the experts got a token"),
-        ("micro", "not measured: its indices are not recorded"),
-    ],
-)
-def test_it_shows_what_was_asked_for_beside_the_metrics(
-    viewer_client: Client, part: str, sentence: str
-) -> None:
-    run = make_run(RunState.SUCCEEDED)
-    make_result(run, document=make_document(run) | {part: EXTRAS[part]})
-    page = viewer_client.get(at(run)).content.decode()
-    assert sentence in " ".join(page.split())
-
-
-def test_it_leaves_out_what_was_not_asked_for(viewer_client: Client) -> None:
-    page = viewer_client.get(at(measured("decode"))).content.decode()
-    found = re.findall("full-depth|graph-capture|routing-title|operators-alone", page)
-    assert found == []
 
 
 def test_it_lists_the_environment_and_what_was_missing(viewer_client: Client) -> None:
