@@ -12,8 +12,9 @@ from profiler.analysis.findings import (
     scene_of,
     what_if,
 )
-from profiler.analysis.findings.ranking import Path, confidence_of
+from profiler.analysis.findings.ranking import confidence_of
 from profiler.analysis.findings.scene import Scene
+from profiler.analysis.findings.types import Path
 from profiler.errors import UserError
 from tests.profiler.analysis.findings import planted as plant
 from tests.profiler.analysis.findings.program import Case, Program, Size
