@@ -8,19 +8,20 @@ from dashboard.figures.memory import memory_figure
 from dashboard.figures.samples import Figure
 from dashboard.panels.base import Panel
 from dashboard.panels.table import Column, Table
-from profiler.analysis.report import MemoryCurve, MemoryPoint, Report
+from profiler.analysis.report import MemoryCurve, MemoryPoint, MemoryShare, Report
 
 Point = tuple[str, MemoryPoint]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChart:
-    """One device: its chart, and in words what it shows."""
+    """One device: its chart, in words what it shows, and what the peak was for with its share."""
 
     key: str
     curve: MemoryCurve
     figure: Figure
     note: str
+    shares: tuple[tuple[MemoryShare, float], ...]
 
 
 def why_empty(report: Report) -> str:
@@ -39,9 +40,15 @@ def facts(report: Report) -> tuple[MemoryChart, ...]:
             curve=curve,
             figure=memory_figure(curve),
             note=_note(curve),
+            shares=_shares(curve),
         )
         for place, curve in enumerate(curves)
     )
+
+
+def _shares(curve: MemoryCurve) -> tuple[tuple[MemoryShare, float], ...]:
+    whole = curve.peak_allocated_bytes
+    return tuple((one, one.bytes / whole if whole else 0.0) for one in curve.shares)
 
 
 def _note(curve: MemoryCurve) -> str:

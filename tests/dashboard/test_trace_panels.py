@@ -16,8 +16,6 @@ from profiler.analysis.report import (
     DeviceTimeline,
     KernelRow,
     Launches,
-    MemoryCurve,
-    MemoryPoint,
     PathPart,
     Percentiles,
     ShapeRow,
@@ -252,27 +250,6 @@ def test_it_names_the_denominator_of_overlap(viewer_client: Client) -> None:
     assert "50.0 % of 200 ns of communication overlaps compute, 100 ns is exposed" in page
     assert "a share of the communication time, not of the span" in page
     assert "15.0 GB/s" in page
-
-
-def test_it_draws_memory_with_its_table_and_csv(viewer_client: Client) -> None:
-    points = [
-        MemoryPoint(at_ns=0, allocated_bytes=1 << 20, reserved_bytes=2 << 20),
-        MemoryPoint(at_ns=5000, allocated_bytes=3 << 20, reserved_bytes=4 << 20),
-    ]
-    curve = MemoryCurve(
-        device="cuda:0",
-        records=9,
-        peak_allocated_bytes=3 << 20,
-        peak_reserved_bytes=4 << 20,
-        peak_at_ns=5000,
-        points=points,
-    )
-    trace = make_ready_trace(report=make_report(memory=[curve]))
-    page = page_of(viewer_client, address(trace, "memory"))
-    assert 'data-figure="memory-figure-0"' in page
-    assert "2 of 9 records are drawn" in page
-    rows = csv_of(viewer_client.get(f"/traces/{trace.pk}/panels/memory.csv"))
-    assert [row["allocated_bytes"] for row in rows] == [str(1 << 20), str(3 << 20)]
 
 
 def test_it_splits_the_critical_path_by_class(viewer_client: Client) -> None:
