@@ -25,7 +25,7 @@ from dashboard.models import (
 from dashboard.services import audit, pairs, repositories, runs
 from dashboard.services.addresses import SHA, check_ref
 from dashboard.services.clock import db_now
-from dashboard.services.runs import _workload as workload_row
+from dashboard.services.runs import workload_row
 from profiler import spec as specs
 from profiler.analysis.ladder import Settings, extended
 from profiler.errors import SpecError, UserError, printable

@@ -173,7 +173,7 @@ class _Shared:
 def _insert(spec: RunSpec, shared: _Shared) -> Run:
     now = db_now()
     run = Run.objects.create(
-        workload=_workload(spec, now),
+        workload=workload_row(spec, now),
         platform=shared.platform,
         spec=dataclasses.asdict(spec),
         spec_hash=specs.spec_hash(spec),
@@ -192,7 +192,8 @@ def _insert(spec: RunSpec, shared: _Shared) -> Run:
     return run
 
 
-def _workload(spec: RunSpec, now: datetime) -> Workload:
+def workload_row(spec: RunSpec, now: datetime) -> Workload:
+    """The row of what `spec` measures, made when it is the first of it."""
     row, _ = Workload.objects.get_or_create(
         hash=specs.workload_hash(spec),
         defaults={
