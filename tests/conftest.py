@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
@@ -10,3 +12,10 @@ hypothesis_settings.register_profile(
     "daybreak", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 hypothesis_settings.load_profile("daybreak")
+
+# Started in the background the suite ignores Ctrl-C and hang-ups, and so would every
+# program that a test starts and tells to end.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
