@@ -9,8 +9,10 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from dashboard.models import Role, User
-from tests.factories import make_user
+from dashboard.models import Role, TemplateVersion, User
+from dashboard.services import templates
+from tests.dashboard.template_text import TEXT
+from tests.factories import make_platform, make_user
 
 
 @pytest.fixture(autouse=True)
@@ -67,3 +69,10 @@ def operator_client(operator: User, sign_in: Callable[[User], Client]) -> Client
 @pytest.fixture
 def admin_client(admin: User, sign_in: Callable[[User], Client]) -> Client:
     return sign_in(admin)
+
+
+@pytest.fixture
+def mine(operator: User) -> TemplateVersion:
+    """The first version of a person's own template."""
+    make_platform("cpu")
+    return templates.save_template(TEXT, operator)

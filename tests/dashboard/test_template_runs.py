@@ -15,28 +15,8 @@ from dashboard.forms.runs import new_nonce
 from dashboard.models import Run, RunGroup, RunState, TemplateVersion, User
 from dashboard.services import templates
 from tests.dashboard.reading import page_of
+from tests.dashboard.template_text import HOSTILE, TEXT
 from tests.factories import make_platform, make_run, make_spec
-
-HOSTILE = "<img src=x onerror=alert(1)>"
-TEXT = f"""\
-name = "mine"
-version = 1
-title = "{HOSTILE}"
-
-[fields]
-scenario = "prefill"
-prompt_tokens = 8
-
-[axes]
-model = ["llama-tiny", "qwen3-moe-tiny"]
-batch = [1, 2]
-"""
-
-
-@pytest.fixture
-def mine(operator: User) -> TemplateVersion:
-    make_platform("cpu")
-    return templates.save_template(TEXT, operator)
 
 
 def order(**changes: object) -> dict[str, object]:

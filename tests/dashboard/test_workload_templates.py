@@ -12,28 +12,7 @@ from dashboard.models import Template, TemplateVersion, User
 from dashboard.services import templates
 from profiler.bench.templates import SHIPPED
 from tests.dashboard.reading import page_of
-from tests.factories import make_platform
-
-HOSTILE = "<img src=x onerror=alert(1)>"
-TEXT = f"""\
-name = "mine"
-version = 1
-title = "{HOSTILE}"
-
-[fields]
-scenario = "prefill"
-prompt_tokens = 8
-
-[axes]
-model = ["llama-tiny", "qwen3-moe-tiny"]
-batch = [1, 2]
-"""
-
-
-@pytest.fixture
-def mine(operator: User) -> TemplateVersion:
-    make_platform("cpu")
-    return templates.save_template(TEXT, operator)
+from tests.dashboard.template_text import HOSTILE, TEXT
 
 
 def matrix(**changes: object) -> dict[str, object]:
