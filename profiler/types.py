@@ -133,6 +133,10 @@ class Metric:
     percentiles: dict[str, float] = field(default_factory=dict)
 
 
+EXACT_ONLY = frozenset({"host", "git_commit", "git_dirty", "daybreak", "cpu_affinity"})
+"""Fields of an environment that tell two runs apart without making their numbers incomparable."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
     """The fingerprint of one run.

@@ -13,12 +13,9 @@ from profiler.analysis.verdict import Pair, State, Verdict
 from profiler.errors import ExitCode, UserError, printable
 from profiler.metrics import HEADLINE, METRICS
 from profiler.spec import workload_hash
-from profiler.types import Environment, Metric, Result
+from profiler.types import EXACT_ONLY, Environment, Metric, Result
 
 SCHEMA = 1
-
-TELL_APART = frozenset({"host", "git_commit", "git_dirty", "daybreak", "cpu_affinity"})
-"""Fields of the fingerprint outside its comparable hash (`bench.fingerprint` loads torch)."""
 
 FIELDS_NAMED = 5
 
@@ -153,7 +150,7 @@ def _differences(one: dict[str, str], other: dict[str, str]) -> tuple[FieldDiffe
             name=name,
             baseline=one.get(name),
             candidate=other.get(name),
-            matters=name not in TELL_APART,
+            matters=name not in EXACT_ONLY,
         )
         for name in sorted(one.keys() | other.keys())
         if one.get(name) != other.get(name)

@@ -19,7 +19,7 @@ import torch
 import profiler
 from profiler.bench.devices import Device, usable_cpus
 from profiler.errors import printable
-from profiler.types import Environment
+from profiler.types import EXACT_ONLY, Environment
 
 PACKAGES = ("numpy", "safetensors", "tokenizers", "torch", "transformers", "triton")
 
@@ -64,8 +64,6 @@ VARIABLES = (
 )
 """The only environment variables ever read: each changes numbers, none holds a secret."""
 
-EXACT_ONLY = frozenset({"host", "git_commit", "git_dirty", "daybreak", "cpu_affinity"})
-"""Fields that tell two runs apart without making their numbers incomparable."""
 
 Reader = Callable[[], str | None]
 

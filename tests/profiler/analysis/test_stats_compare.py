@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from profiler.analysis.compare import TELL_APART, Comparison
+from profiler.analysis.compare import Comparison
 from profiler.cli import main
 from tests.profiler.analysis.measured import environment, failed, launch, side
 
@@ -179,9 +179,3 @@ def test_it_pairs_launches_in_the_order_of_their_numbers(
     rising = [7e6 * 2**number for number in range(12)]
     found = Compared(capsys, side(tmp_path / "a", rising), side(tmp_path / "b", rising), "--json")
     assert found.json.verdicts[0].effect == 0
-
-
-def test_it_knows_which_fields_matter_as_the_fingerprint_does() -> None:
-    from profiler.bench.fingerprint import EXACT_ONLY
-
-    assert TELL_APART == EXACT_ONLY

@@ -5,8 +5,8 @@ from time import perf_counter_ns
 import pytest
 
 from profiler.bench.devices import Device
-from profiler.bench.fingerprint import EXACT_ONLY, fingerprint
-from profiler.types import Environment
+from profiler.bench.fingerprint import fingerprint
+from profiler.types import EXACT_ONLY, Environment
 
 SECRET = "canary-2718281828"
 
