@@ -16,6 +16,7 @@ from dashboard.models.comparisons import (
 )
 from dashboard.models.groups import GroupKind, NoiseFloor, RunGroup
 from dashboard.models.notes import Note, NoteKind
+from dashboard.models.retention import Pin, Pruning, RetentionPolicy
 from dashboard.models.runs import (
     Attempt,
     FailureKind,
@@ -57,9 +58,12 @@ __all__ = [
     "Operator",
     "Outbox",
     "Pair",
+    "Pin",
     "Platform",
+    "Pruning",
     "Repository",
     "Result",
+    "RetentionPolicy",
     "Role",
     "Run",
     "RunArtifact",

@@ -6,17 +6,27 @@ from django.db import models
 
 
 class Artifact(models.Model):
-    """Bytes in the store under their SHA-256; the file is durable before the row exists."""
+    """Bytes in the store under their SHA-256; the file is durable before the row exists.
+
+    A row outlives a file that a policy removed: it says what the bytes were, when they went and why.
+    """
 
     sha256 = models.CharField(max_length=64, unique=True)
     size_bytes = models.BigIntegerField()
     created_at = models.DateTimeField()
+    removed_at = models.DateTimeField(null=True, help_text="when a policy removed the file")
+    removal = models.CharField(max_length=200, blank=True, help_text="what that policy said")
 
     class Meta:
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(size_bytes__gte=0), name="artifact_size_not_negative"
-            )
+            ),
+            models.CheckConstraint(
+                condition=models.Q(removed_at__isnull=True, removal="")
+                | (models.Q(removed_at__isnull=False) & ~models.Q(removal="")),
+                name="removed_artifact_says_why",
+            ),
         ]
 
     def __str__(self) -> str:
