@@ -157,7 +157,7 @@ class RunDuty:
         """Until it ends; a stop of the worker stops it, an endless one is killed."""
         deadline = time.monotonic() + job.timing.lock_wait_s + job.limit_s + _BACKSTOP_S
         if job.session:
-            deadline += job.limit_s * (2 * len(job.session.pairs) + 2)
+            deadline += job.limit_s * (2 * (job.session.most - job.session.done) + 2)
         deadline += sum(CHECKOUT_LIMIT_S + tree.source.build_limit_s for tree in job.trees)
         draining = False
         while supervisor.poll() is None:

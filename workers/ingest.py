@@ -51,6 +51,7 @@ FILES = (
     "replay.bin",
     "events.parquet",
     "collectives.json",
+    "stepprofile.json.gz",
     REDACTED_FILE,
 )
 FILE_LIMIT_BYTES = 8 << 30

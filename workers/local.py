@@ -15,6 +15,7 @@ from dashboard.services.contract import (
     Claim,
     Launched,
     Outcome,
+    Rung,
     StoredFile,
     SupersededError,
     TraceClaim,
@@ -46,6 +47,10 @@ class LocalServer:
     def store_launch(self, run_id: int, fence: int, launched: Launched) -> None:
         with fresh_connection():
             pairs.store_launch(run_id, fence, launched)
+
+    def climb(self, run_id: int, fence: int) -> Rung:
+        with fresh_connection():
+            return pairs.climb(run_id, fence)
 
     def store_difference(self, run_id: int, fence: int, file: StoredFile) -> None:
         with fresh_connection():

@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from dashboard.services.contract import (
     Beat,
     Launched,
     Outcome,
     PlannedPair,
+    Rung,
     Session,
     StoredFile,
     SupersededError,
@@ -45,6 +47,7 @@ TRACE_FILE = "trace.json.gz"
 DIFFERENCE_FILE = "difference.json.gz"
 EXPLAIN_LIMIT_S = 600.0
 _RETRY_S = 1.0
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +71,7 @@ class _EndedError(Exception):
 
 
 class Launches:
-    """Measures the pairs that a session has left."""
+    """Measures the pairs of a session, rung after rung while the verdict is open."""
 
     def __init__(self, job: Job, session: Session, spool: Spool, bench: Bench) -> None:
         self._job = job
@@ -76,29 +79,47 @@ class Launches:
         self._spool = spool
         self._bench = bench
         self._done = session.done
+        self._total = session.total
         self._worked: set[str] = set()
         self._failed_in_a_row = {BASELINE: 0, CANDIDATE: 0}
 
     @property
     def progress(self) -> Beat:
         """Pairs so far, of those that are wanted."""
-        return Beat(phase="pairs", step=self._done, steps=self._session.total)
+        return Beat(phase="pairs", step=self._done, steps=self._total)
 
     def measure(self) -> Outcome:
         """Every pair that is planned, then the profiled launches; whatever happens, an outcome."""
         try:
-            for pair in self._session.pairs:
-                if self._is_hopeless():
-                    break
-                self._measure_pair(pair)
-                self._done += 1
-            if self._session.profiled_steps and len(self._worked) == 2:
+            self._climb()
+            if self._session.profiled_steps and self._both_may_work():
                 for side in (BASELINE, CANDIDATE):
                     self._launch(None, side)
                 self._explain()
         except _EndedError as ended:
             return ended.outcome
         return Outcome(state="succeeded")
+
+    def _climb(self) -> None:
+        """The pairs of this rung, then those of every further one that the server asks for."""
+        pairs = self._session.pairs
+        while True:
+            for pair in pairs:
+                if self._is_hopeless():
+                    return
+                self._measure_pair(pair)
+                self._done += 1
+            rung = self._tell(self._next_rung)
+            if not rung.pairs:
+                return
+            pairs, self._total = rung.pairs, rung.total
+
+    def _next_rung(self) -> Rung:
+        return self._bench.server.climb(self._job.run_id, self._job.fence)
+
+    def _both_may_work(self) -> bool:
+        """Whether recording both sides is worth trying; earlier sessions are not known here."""
+        return len(self._worked) == 2 or (not self._is_hopeless() and self._session.done > 0)
 
     def _is_hopeless(self) -> bool:
         for side, failures in self._failed_in_a_row.items():
@@ -201,11 +222,11 @@ class Launches:
             store = self._bench.server.store_difference
             self._tell(lambda: store(self._job.run_id, self._job.fence, file))
 
-    def _tell(self, call: Callable[[], None]) -> None:
-        """Until the server has it; a server that is away for long is what the self-fence is for."""
+    def _tell(self, call: Callable[[], Answer]) -> Answer:
+        """Until the server has answered; one that is away for long is what the self-fence is for."""
         while True:
             try:
-                call()
+                return call()
             except SupersededError:
                 raise _EndedError(self._killed(KilledBy.SUPERSEDED)) from None
             except Exception:  # the database may be busy or away
@@ -214,8 +235,6 @@ class Launches:
                 if reason is not None:
                     raise _EndedError(self._killed(reason)) from None
                 time.sleep(_RETRY_S)
-                continue
-            return
 
     def _killed(self, by: KilledBy) -> Outcome:
         gone = Gone(wait_status=None, killed_by=by)

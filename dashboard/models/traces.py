@@ -59,6 +59,13 @@ class Trace(models.Model):
     collectives = models.ForeignKey(
         "dashboard.Artifact", null=True, on_delete=models.PROTECT, related_name="collective_traces"
     )
+    profile = models.ForeignKey(
+        "dashboard.Artifact",
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="profile_traces",
+        help_text="time per step by operator, for comparing; absent in readings of before",
+    )
     redacted = models.ForeignKey(
         "dashboard.Artifact", null=True, on_delete=models.PROTECT, related_name="redacted_traces"
     )

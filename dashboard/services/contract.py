@@ -7,7 +7,7 @@ from pathlib import Path
 
 from profiler.analysis.known import Known
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Grows when a message changes meaning; a worker of another version claims nothing."""
 
 
@@ -95,8 +95,9 @@ class PlannedPair:
 class Session:
     """The pairs of one workload that are measured in one reservation of the device.
 
-    `done` pairs of `total` were measured before. With `profiled_steps` one more
-    launch per side is recorded by the profiler after the pairs.
+    `pairs` are what is left of the rung of `total` that was reached, of which `done` were
+    measured before; the server says whether the next rung is due, up to `most` pairs in all.
+    With `profiled_steps` one more launch per side is recorded by the profiler at the end.
     """
 
     baseline: Source
@@ -104,7 +105,16 @@ class Session:
     pairs: tuple[PlannedPair, ...]
     done: int
     total: int
+    most: int
     profiled_steps: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """What a session measures next: `pairs` up to `total` in all, none once it is decided."""
+
+    pairs: tuple[PlannedPair, ...]
+    total: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,14 @@ from dashboard.models import (
 )
 from dashboard.services import artifacts, events, results
 from dashboard.services.clock import db_now
-from dashboard.services.contract import Launched, PlannedPair, Session, StoredFile, SupersededError
+from dashboard.services.contract import (
+    Launched,
+    PlannedPair,
+    Rung,
+    Session,
+    StoredFile,
+    SupersededError,
+)
 from dashboard.services.sources import source_of
 from profiler import spec as specs
 from profiler.analysis.decide import decide
@@ -79,7 +86,7 @@ def longest_s(run: Run) -> float:
     """Seconds a session may take beyond one launch: builds, and every other launch at its limit."""
     if run.compared is None:
         return 0.0
-    launches = 2 * run.compared.pairs_wanted + 2
+    launches = 2 * _most(run.compared) + 2
     return 2 * run.compared.comparison.repository.build_limit_s + launches * run.limit_s
 
 
@@ -95,39 +102,67 @@ def plan(run: Run) -> Session | None:
     if comparison.baseline is None or comparison.candidate is None:
         raise ValueError(f"{comparison} has no commits")
     done = _forget_half_pairs(compared)
-    planned = enumerate(orders(comparison.seed, compared.pairs_wanted))
-    todo = tuple(PlannedPair(number=n, order=order) for n, order in planned if n not in done)
-    profiled = compared.baseline_trace_id is not None and compared.candidate_trace_id is not None
     return Session(
         baseline=source_of(comparison.baseline),
         candidate=source_of(comparison.candidate),
-        pairs=todo,
+        pairs=_todo(compared, done),
         done=len(done),
         total=compared.pairs_wanted,
-        profiled_steps=0 if profiled else PROFILED_STEPS,
+        most=_most(compared),
+        profiled_steps=PROFILED_STEPS if compared.difference_id is None else 0,
     )
+
+
+def _most(compared: ComparedWorkload) -> int:
+    """The pairs of the whole ladder."""
+    return max(compared.pairs_wanted, *settings_of(compared.comparison).rungs)
+
+
+def _todo(compared: ComparedWorkload, done: set[int]) -> tuple[PlannedPair, ...]:
+    planned = enumerate(orders(compared.comparison.seed, compared.pairs_wanted))
+    return tuple(PlannedPair(number=n, order=order) for n, order in planned if n not in done)
 
 
 def _forget_half_pairs(compared: ComparedWorkload) -> set[int]:
     """Delete pairs with one launch; the numbers of the pairs that stay."""
-    done: set[int] = set()
     for pair in compared.pairs.prefetch_related("launches"):
-        if len(pair.launches.all()) == 2:
-            done.add(pair.number)
-        else:
+        if len(pair.launches.all()) < 2:
             pair.delete()
-    return done
+    return _numbers(compared)
+
+
+def _numbers(compared: ComparedWorkload) -> set[int]:
+    return set(compared.pairs.values_list("number", flat=True))
+
+
+def climb(run_id: int, fence: int) -> Rung:
+    """What a session that has measured its pairs goes on with, while it keeps the device.
+
+    Where the verdict is open and the ladder has a rung left, that rung is due from now on.
+    Asked again, it answers the same. Raises `SupersededError` when the session is not ours.
+    """
+    with transaction.atomic():
+        compared = _compared(run_id, fence)
+        verdict = verdict_of(compared, compared.metric)
+        attempted = verdict.counts.attempted
+        due = settings_of(compared.comparison).next_rung(attempted)
+        is_open = verdict.state == "inconclusive" and attempted >= compared.pairs_wanted
+        if is_open and due is not None:
+            compared.pairs_wanted = due
+            compared.save(update_fields=["pairs_wanted"])
+        return Rung(pairs=_todo(compared, _numbers(compared)), total=compared.pairs_wanted)
 
 
 def store_launch(run_id: int, fence: int, launched: Launched) -> None:
-    """Store one launch of a running session; raises `SupersededError` when it is not ours."""
+    """Store one launch of a running session, once however often it is told.
+
+    Raises `SupersededError` when the session is not ours.
+    """
     run = _session(run_id, fence)
-    compared = run.compared
-    assert compared is not None
     launched, values, environment = _read(run, launched)
     files = artifacts.keep_all((file.name, file.path) for file in launched.files)
     with transaction.atomic():
-        _session(run_id, fence)
+        compared = _compared(run_id, fence)
         if launched.pair is None:
             _store_trace(compared, launched, files)
             return
@@ -150,7 +185,7 @@ def store_launch(run_id: int, fence: int, launched: Launched) -> None:
                 "ended_at": db_now(),
             },
         )
-        _know_environment(compared.pk, *environment)
+        _know_environment(compared, *environment)
 
 
 def _session(run_id: int, fence: int) -> Run:
@@ -163,6 +198,15 @@ def _session(run_id: int, fence: int) -> Run:
     if run is None:
         raise SupersededError(f"session {run_id} fence {fence}")
     return run
+
+
+def _compared(run_id: int, fence: int) -> ComparedWorkload:
+    """The workload of a running session, locked; raises `SupersededError` when it is not ours."""
+    rows = ComparedWorkload.objects.select_for_update(of=("self",))
+    related = ("comparison", "baseline_trace", "candidate_trace")
+    found = rows.select_related(*related).get(pk=_session(run_id, fence).compared_id)
+    _session(run_id, fence)
+    return found
 
 
 _Environment = tuple[str, dict[str, str]]
@@ -183,8 +227,7 @@ def _read(run: Run, launched: Launched) -> tuple[Launched, dict[str, float], _En
     return launched, values, (parsed.environment.comparable_hash, parsed.environment.fields)
 
 
-def _know_environment(compared_id: int, mark: str, fields: dict[str, str]) -> None:
-    compared = ComparedWorkload.objects.select_for_update().get(pk=compared_id)
+def _know_environment(compared: ComparedWorkload, mark: str, fields: dict[str, str]) -> None:
     if mark and mark not in compared.environments:
         compared.environments[mark] = fields
         compared.save(update_fields=["environments"])
@@ -193,17 +236,24 @@ def _know_environment(compared_id: int, mark: str, fields: dict[str, str]) -> No
 def _store_trace(
     compared: ComparedWorkload, launched: Launched, files: Mapping[str, Artifact]
 ) -> None:
-    """The trace of a profiled launch is read like one that was uploaded."""
+    """The trace of a profiled launch is read like one that was uploaded.
+
+    It takes the place of one that an earlier session left: the two that are compared are
+    recorded one right after the other.
+    """
     raw = files.get(TRACE_FILE)
-    if raw is None:
+    field = "baseline_trace" if launched.side == Side.BASELINE else "candidate_trace"
+    earlier: Trace | None = getattr(compared, field)
+    if raw is None or (earlier is not None and earlier.raw_id == raw.pk):
         return
     now = db_now()
     name = f"comparison-{compared.comparison_id}-{launched.side}-{compared.position}.json.gz"
     trace = Trace.objects.create(name=name, raw=raw, created_at=now)
     events.ring_for_trace(trace, now)
-    field = "baseline_trace" if launched.side == Side.BASELINE else "candidate_trace"
     setattr(compared, field, trace)
     compared.save(update_fields=[field])
+    if earlier is not None:
+        earlier.delete()
 
 
 def store_difference(run_id: int, fence: int, file: StoredFile) -> None:
@@ -215,7 +265,7 @@ def store_difference(run_id: int, fence: int, file: StoredFile) -> None:
 
 
 def settle(run: Run, now: datetime) -> None:
-    """A run has ended: when it was a session, go on to the next rung or settle its workload.
+    """A run has ended: when it was a session, its workload is settled or its failure told.
 
     Called in the transaction that ends the run.
     """
@@ -224,28 +274,14 @@ def settle(run: Run, now: datetime) -> None:
     run = Run.objects.get(pk=run.pk)
     compared = ComparedWorkload.objects.select_related("comparison").get(sessions=run)
     if run.state == RunState.SUCCEEDED:
-        _look(compared, now)
+        write_verdict(compared, verdict_of(compared, compared.metric))
+        compared.state = ComparedState.SETTLED
+        compared.save(update_fields=["state"])
     elif run.state == RunState.CANCELLED:
         _stop(compared, ComparedState.CANCELLED, run)
     else:
         _stop(compared, ComparedState.FAILED, run)
     close(compared.comparison, now)
-
-
-def _look(compared: ComparedWorkload, now: datetime) -> None:
-    """Take the verdict of all pairs; measure on where it asks for more and the ladder has some."""
-    verdict = verdict_of(compared, compared.metric)
-    write_verdict(compared, verdict)
-    attempted = verdict.counts.attempted
-    due = settings_of(compared.comparison).next_rung(attempted)
-    open_ = verdict.state == "inconclusive" and attempted >= compared.pairs_wanted
-    if open_ and due is not None:
-        compared.pairs_wanted = due
-        compared.save(update_fields=["pairs_wanted"])
-        queue_session(compared, now)
-        return
-    compared.state = ComparedState.SETTLED
-    compared.save(update_fields=["state"])
 
 
 def _stop(compared: ComparedWorkload, state: ComparedState, run: Run) -> None:

@@ -203,6 +203,7 @@ def _accept(trace_id: int, fence: int, report: Report, kept: dict[str, Artifact]
         replay=kept.get("replay.bin"),
         columns=kept.get("events.parquet"),
         collectives=kept.get("collectives.json"),
+        profile=kept.get("stepprofile.json.gz"),
         redacted=kept.get("redacted.json.gz"),
         device_kind=report.trace.device_kind[:40],
         events=report.trace.events,

@@ -27,6 +27,7 @@ FLAME_FILE = "flame.speedscope.json.gz"
 GRAPH_FILE = "flamegraph.json.gz"
 CALLS_FILE = "collectives.json"
 STEPS_FILE = "replay.bin"
+PROFILE_FILE = "stepprofile.json.gz"
 
 
 def analyse(path: Path, limits: Limits | None = None) -> Analysed:
@@ -48,8 +49,8 @@ def ingest(
     """Analyse one trace, or several ranks of one run, and store the results in `out`.
 
     Writes `report.json`, `events.parquet`, `flame.speedscope.json.gz`,
-    `flamegraph.json.gz`, where steps were replayed `replay.bin` and where
-    there are collectives `collectives.json`; with several traces those of each
+    `flamegraph.json.gz`, `stepprofile.json.gz`, where steps were replayed `replay.bin`
+    and where there are collectives `collectives.json`; with several traces those of each
     rank go to `rank-<n>/`, in the order given. `out` may be None to store
     nothing. `known` is what the workload's history and platform say beside the
     trace. Raises `TraceError` on unusable files.
@@ -126,6 +127,8 @@ def _ingest_one(
         from profiler.analysis.flame_document import pack
         from profiler.analysis.flamegraph import flame_graph_of
         from profiler.analysis.report import dump
+        from profiler.analysis.stepping import step_profile
+        from profiler.analysis.stepprofile import dump_profile
 
         storing = None if out is None else _Storing(out / EVENTS_FILE)
         found = linked(reading.finish())
@@ -142,6 +145,7 @@ def _ingest_one(
     steps = steps_of(results)
     if steps is not None:
         (out / STEPS_FILE).write_bytes(steps)
+    (out / PROFILE_FILE).write_bytes(dump_profile(step_profile(results)))
     if calls.kind:
         (out / CALLS_FILE).write_bytes(dump_calls(calls))
     (out / REPORT_FILE).write_bytes(dump(report))

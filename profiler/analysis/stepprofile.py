@@ -5,6 +5,8 @@ A small file beside the report, so that comparing reads no trace again.
 
 from __future__ import annotations
 
+import gzip
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,9 @@ from profiler.errors import TraceError
 SCHEMA = 1
 STEPS_LIMIT = 50
 """Steps beyond these are left out: a comparison needs no more."""
+
+SIZE_LIMIT_BYTES = 256 << 20
+"""More than a profile can hold: what says it unpacks to more is damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,16 +112,20 @@ _DECODER = msgspec.json.Decoder(StepProfile)
 
 
 def dump_profile(profile: StepProfile) -> bytes:
-    """The profile as JSON."""
-    return _ENCODER.encode(profile)
+    """The profile as gzipped JSON, the same bytes for the same profile."""
+    return gzip.compress(_ENCODER.encode(profile), compresslevel=5, mtime=0)
 
 
 def load_profile(data: bytes) -> StepProfile:
-    """The profile stored as `data`; raises `TraceError` when it is none."""
+    """The profile stored as `data`; raises `TraceError` when it is none of this version."""
     try:
-        return _DECODER.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        with gzip.open(io.BytesIO(data)) as file:
+            found = _DECODER.decode(file.read(SIZE_LIMIT_BYTES))
+    except (OSError, EOFError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise TraceError(f"step profile is damaged: {error}", "read the trace again") from None
+    if found.schema != SCHEMA:
+        raise TraceError(f"step profile is of version {found.schema}", "read the trace again")
+    return found
 
 
 def profile_of_trace(path: Path) -> StepProfile:
