@@ -2,6 +2,15 @@
 
 from dashboard.models.accounts import Audit, Role, SignInFailure, SignInLink, User
 from dashboard.models.artifacts import Artifact, RunArtifact
+from dashboard.models.bisect import (
+    BISECT_ENDED,
+    Bisect,
+    BisectAnswer,
+    BisectOutcome,
+    BisectState,
+    BisectStep,
+    BisectStepKind,
+)
 from dashboard.models.calibrations import Calibration
 from dashboard.models.catalog import Model, Platform, Workload
 from dashboard.models.comparisons import (
@@ -34,10 +43,17 @@ from dashboard.models.traces import Operator, Trace, TraceSet, TraceState
 from dashboard.models.workers import Heartbeat
 
 __all__ = [
+    "BISECT_ENDED",
     "COMPARISON_ENDED",
     "Artifact",
     "Attempt",
     "Audit",
+    "Bisect",
+    "BisectAnswer",
+    "BisectOutcome",
+    "BisectState",
+    "BisectStep",
+    "BisectStepKind",
     "Calibration",
     "Commit",
     "ComparedState",
