@@ -13,6 +13,13 @@ from dashboard.models.bisect import (
 )
 from dashboard.models.calibrations import Calibration
 from dashboard.models.catalog import Model, Platform, Workload
+from dashboard.models.changes import (
+    Change,
+    ChangeDirection,
+    ChangeKind,
+    ChangeState,
+    WatchedSeries,
+)
 from dashboard.models.comparisons import (
     COMPARISON_ENDED,
     ComparedState,
@@ -55,6 +62,10 @@ __all__ = [
     "BisectStep",
     "BisectStepKind",
     "Calibration",
+    "Change",
+    "ChangeDirection",
+    "ChangeKind",
+    "ChangeState",
     "Commit",
     "ComparedState",
     "ComparedWorkload",
@@ -95,5 +106,6 @@ __all__ = [
     "TraceSet",
     "TraceState",
     "User",
+    "WatchedSeries",
     "Workload",
 ]
