@@ -1,6 +1,7 @@
 """Rows: fields, constraints and small properties. Verbs live in services, reads in queries."""
 
 from dashboard.models.accounts import Audit, Role, SignInFailure, SignInLink, User
+from dashboard.models.annotations import Annotation
 from dashboard.models.artifacts import Artifact, RunArtifact
 from dashboard.models.bisect import (
     BISECT_ENDED,
@@ -45,6 +46,7 @@ from dashboard.models.runs import (
     RunState,
 )
 from dashboard.models.sources import Commit, FetchState, Repository
+from dashboard.models.standings import Standing
 from dashboard.models.templates import Template, TemplateVersion
 from dashboard.models.traces import Operator, Trace, TraceSet, TraceState
 from dashboard.models.workers import Heartbeat
@@ -52,6 +54,7 @@ from dashboard.models.workers import Heartbeat
 __all__ = [
     "BISECT_ENDED",
     "COMPARISON_ENDED",
+    "Annotation",
     "Artifact",
     "Attempt",
     "Audit",
@@ -100,6 +103,7 @@ __all__ = [
     "Side",
     "SignInFailure",
     "SignInLink",
+    "Standing",
     "Template",
     "TemplateVersion",
     "Trace",

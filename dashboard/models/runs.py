@@ -202,6 +202,12 @@ class Result(models.Model):
     profiled_ratio = models.FloatField(null=True)
     stored_at = models.DateTimeField()
 
+    class Meta:
+        indexes = [
+            # Histories ask for the environment alone; the documents before it are long.
+            models.Index(fields=["run", "comparable_hash"], name="result_by_environment")
+        ]
+
     def __str__(self) -> str:
         return f"result of run {self.run_id}"
 

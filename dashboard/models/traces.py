@@ -149,7 +149,7 @@ class Operator(models.Model):
         indexes = [
             models.Index(fields=["trace", "-host_self_ns"], name="operator_by_host_self"),
             models.Index(fields=["trace", "-device_self_ns"], name="operator_by_device_self"),
-            models.Index(fields=["canonical"], name="operator_by_canonical"),
+            models.Index(fields=["canonical", "trace"], name="operator_by_canonical_trace"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["trace", "name"], name="one_row_per_operator"),
