@@ -15,7 +15,8 @@ import torch
 
 from profiler.analysis.contamination import notices
 from profiler.bench import nvml
-from profiler.bench.devices import Device, usable_cpus
+from profiler.bench.devices import Device
+from profiler.cpus import usable_cpus
 from profiler.types import Contamination
 
 DEVICE_READINGS = ("temperature", "clock_rate", "power_draw", "utilization")

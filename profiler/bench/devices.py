@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-import os
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import cast
@@ -140,13 +139,6 @@ def known_kinds() -> tuple[str, ...]:
     """Device kinds usable on this machine, CPU first."""
     accelerator = torch.accelerator.current_accelerator(check_available=True)
     return ("cpu",) if accelerator is None else ("cpu", accelerator.type)
-
-
-def usable_cpus() -> int:
-    """CPUs of this process's affinity mask, or of the machine where there is no such thing."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _torch_device(name: str) -> torch.device:

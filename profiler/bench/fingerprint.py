@@ -17,7 +17,8 @@ import psutil
 import torch
 
 import profiler
-from profiler.bench.devices import Device, usable_cpus
+from profiler.bench.devices import Device
+from profiler.cpus import usable_cpus
 from profiler.errors import printable
 from profiler.types import EXACT_ONLY, Environment
 

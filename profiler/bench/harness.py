@@ -15,7 +15,7 @@ from profiler.bench.build import build, seed_everything
 from profiler.bench.communication import UNSEEN, talk_metrics, talk_of
 from profiler.bench.configs import plan_model
 from profiler.bench.contamination import Watch, warnings_of
-from profiler.bench.devices import Clock, Device, usable_cpus
+from profiler.bench.devices import Clock, Device
 from profiler.bench.failures import classified
 from profiler.bench.fingerprint import fingerprint
 from profiler.bench.fit import require_fit
@@ -29,6 +29,7 @@ from profiler.bench.ranks import Ranks, joined
 from profiler.bench.savings import check_savings
 from profiler.bench.scenarios import REGISTRY
 from profiler.bench.scenarios.base import Bench
+from profiler.cpus import usable_cpus
 from profiler.types import Environment, Metric, ModelFacts, Result, RunSpec
 
 

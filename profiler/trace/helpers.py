@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import profiler
+from profiler.cpus import usable_cpus
 from profiler.trace.limits import MIB, Limits
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def processes_for(path: Path, limits: Limits) -> int:
     worth_it = _WORTH_IT_GZIP_BYTES if path.suffix == ".gz" else _WORTH_IT_BYTES
     if size < worth_it:
         return 1
-    return max(1, min(_MOST_PROCESSES, len(os.sched_getaffinity(0))))
+    return max(1, min(_MOST_PROCESSES, usable_cpus()))
 
 
 @dataclass(frozen=True, slots=True)
