@@ -55,9 +55,16 @@ class Fact:
     note: str = ""
 
 
+MOST_DEVICES = 4_096
+"""Numbers beyond are no places of devices: some vendors name a device by the id of its process."""
+
+
 def device_title(name: str) -> str:
-    """`Device 0` for a bare number, the name itself otherwise."""
-    return f"Device {name}" if name.isdecimal() else name
+    """`Device 0` for a place, `Device of process 3170820512` for an id, else the name itself."""
+    if not name.isdecimal():
+        return name
+    place = len(name) < 10 and int(name) < MOST_DEVICES
+    return f"Device {name}" if place else f"Device of process {name}"
 
 
 def no_device_work(report: Report) -> str:

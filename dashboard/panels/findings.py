@@ -11,6 +11,8 @@ from dashboard.models import NoteKind, Trace
 from dashboard.panels.bounds import canonical_names, operator_address
 from dashboard.queries.notes import NoteView, notes_of_operators, query_of
 from dashboard.services.notes import NoteTarget
+from profiler.analysis.bounds import Pricing
+from profiler.analysis.replay.recording import NOTICED
 from profiler.analysis.report import FindingRow, Report
 
 SHOWN = 8
@@ -44,6 +46,25 @@ class FindingLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """Which step was priced: as timed without a profiler, else as recorded.
+
+    `timed_ns` and `record_ns` (what recording one operator cost) are None where nothing was taken
+    out: the step is then the recorded one.
+    """
+
+    step_ns: int
+    recorded_ns: int
+    timed_ns: int | None
+    record_ns: float | None
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether the step that was priced is still noticeably longer than the timed one."""
+        return bool(self.timed_ns) and self.step_ns > NOTICED * (self.timed_ns or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FindingsPanel:
     """The ranked findings; `more` of them are left to the report."""
 
@@ -51,6 +72,19 @@ class FindingsPanel:
     more: int
     joint_ns: int | None
     """What the first three bring together per step, where several were priced."""
+    basis: Basis | None = None
+
+    @property
+    def winnable_ns(self) -> int | None:
+        """What the first findings bring together, or the only one that has a price."""
+        return self.joint_ns or (self.best.gain_ns if self.best else None)
+
+    @property
+    def winnable_share(self) -> float | None:
+        """The same as a share of the step that was priced."""
+        if self.basis is None or not self.basis.step_ns or self.winnable_ns is None:
+            return None
+        return self.winnable_ns / self.basis.step_ns
 
     @property
     def best(self) -> FindingLine | None:
@@ -75,6 +109,16 @@ def findings_panel(report: Report, trace: Trace) -> FindingsPanel:
         ),
         more=len(report.findings) - len(shown),
         joint_ns=joint,
+        basis=_basis(report.pricing) if report.pricing else None,
+    )
+
+
+def _basis(pricing: Pricing) -> Basis:
+    return Basis(
+        step_ns=pricing.step_ns,
+        recorded_ns=pricing.recorded_step_ns or pricing.step_ns,
+        timed_ns=pricing.timed_step_ns,
+        record_ns=pricing.record_ns,
     )
 
 

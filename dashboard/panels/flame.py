@@ -27,6 +27,7 @@ class FlamePanel:
 
     profile: str
     viewer: str
+    in_time: str
     size_bytes: int
 
 
@@ -72,11 +73,16 @@ def flame_panel(trace: Trace) -> FlamePanel | None:
     # The viewer's own files carry hashes in their names and must stay beside its page, so the
     # page is opened under its plain name. Number and time of the reading make a new reading new.
     read_at = int(trace.ended_at.timestamp()) if trace.ended_at else 0
-    viewer = (
+    opened = (
         f"{settings.STATIC_URL}{SPEEDSCOPE}?r={trace.pk}-{read_at}"
-        f"#profileURL={quote(profile, safe='')}&view=left-heavy"
+        f"#profileURL={quote(profile, safe='')}&view="
     )
-    return FlamePanel(profile=profile, viewer=viewer, size_bytes=trace.flame.size_bytes)
+    return FlamePanel(
+        profile=profile,
+        viewer=f"{opened}left-heavy",
+        in_time=f"{opened}time-ordered",
+        size_bytes=trace.flame.size_bytes,
+    )
 
 
 def graph_panel(trace: Trace, quality: QualityReport | None, wanted: str = "") -> GraphPanel:

@@ -13,6 +13,7 @@ from dashboard.panels import (
     quality,
     roofline,
     shapes,
+    splits,
     steps,
     streams,
     threads,
@@ -22,6 +23,7 @@ from dashboard.panels.base import Panel
 ORDER: tuple[Panel, ...] = (
     critical.PANEL,
     idle.PANEL,
+    splits.PANEL,
     steps.PANEL,
     kernels.PANEL,
     shapes.PANEL,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from dashboard.models import Run, Trace, TraceSet, TraceState
+from dashboard.queries.replays import read_steps
 from dashboard.queries.reports import read_report
 from dashboard.services import artifacts
+from profiler.analysis.findings.imbalance import cause, of_set
+from profiler.analysis.findings.types import Finding
 from profiler.analysis.report import CollectiveRow, RankRow, RankSet, Report
 from profiler.errors import TraceError, UserError
 
@@ -69,12 +72,18 @@ class RankView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RanksView:
-    """All ranks together. `why_not` says why they are not compared."""
+    """All ranks together. `why_not` says why they are not compared.
+
+    `uneven` is what even ranks would win, priced on the lowest rank that waits; None where there
+    is nothing to win, or no steps to price it on (`unpriced` says what is wrong with them).
+    """
 
     rows: tuple[RankView, ...]
     compared: RankSet | None
     why_not: str
     renumbered: bool
+    uneven: Finding | None = None
+    unpriced: str = ""
 
     @property
     def waiting(self) -> int:
@@ -107,7 +116,7 @@ def get_set(set_id: int) -> TraceSet | None:
 
 def rank_traces(owner: TraceSet | Run) -> tuple[Trace, ...]:
     """The traces of a set or a run, by rank and then in the order they came."""
-    related = ("raw", "report", "collectives")
+    related = ("raw", "report", "collectives", "replay")
     return tuple(owner.traces.select_related(*related).order_by("rank", "id"))
 
 
@@ -124,6 +133,8 @@ def ranks_view(traces: Sequence[Trace]) -> RanksView:
     compared, why_not = _compared(ready, [trace for _, trace, report, _ in read if report])
     rows = {row.rank: row for row in compared.ranks} if compared else {}
     straggler = compared.straggler if compared else None
+    steps = {n: row.replay.sha256 for n, row in numbered if row.replay and n in rows}
+    uneven, unpriced = _uneven(steps, compared) if compared else (None, "")
     return RanksView(
         rows=tuple(
             RankView(
@@ -139,7 +150,22 @@ def ranks_view(traces: Sequence[Trace]) -> RanksView:
         compared=compared,
         why_not=why_not,
         renumbered=renumbered,
+        uneven=uneven,
+        unpriced=unpriced,
     )
+
+
+def _uneven(steps: Mapping[int, str], compared: RankSet) -> tuple[Finding | None, str]:
+    """Priced on the lowest rank that waits for another, and why it cannot be."""
+    subject = cause(compared)
+    waiting = sorted(steps, key=lambda number: (number == subject, number))
+    if subject is None or not waiting:
+        return None, ""
+    try:
+        found = of_set(read_steps(steps[waiting[0]]), compared, waiting[0])
+    except UserError as error:
+        return None, error.line()
+    return (found, "") if found is not None and found.recoverable_ns_per_step else (None, "")
 
 
 def _report(trace: Trace) -> tuple[Report | None, str]:

@@ -28,6 +28,7 @@ def known_of(trace: Trace) -> Known | None:
     return Known(
         dtype=run.workload.dtype,
         noise=_noise(run),
+        step_ns=_timed(run),
         peak=_peak(run),
         past=report.typical if report is not None else [],
         past_run=f"run {past_run.pk}" if past_run is not None else "",
@@ -79,6 +80,12 @@ def _noise(run: Run) -> float:
         metric=HEADLINE[run.workload.scenario],
     ).first()
     return floor.floor if floor is not None else 0.0
+
+
+def _timed(run: Run) -> float | None:
+    """The step of the run without a profiler: its headline metric, None before it has a result."""
+    values = MetricValue.objects.filter(result__run=run, name=HEADLINE[run.workload.scenario])
+    return values.values_list("value", flat=True).first()
 
 
 def _peak(run: Run) -> PeakFacts | None:

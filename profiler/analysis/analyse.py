@@ -38,6 +38,7 @@ from profiler.analysis.roofline.peaks import peaks_of
 from profiler.analysis.roofline.summary import roofline_report
 from profiler.analysis.roofline.table import Roofline, roofline
 from profiler.analysis.speedscope import Flame, flame
+from profiler.analysis.splits import split_rows
 from profiler.analysis.steps import step_rows
 from profiler.analysis.timeline import device_key, stream_rows, timelines
 from profiler.trace.batch import no_flows
@@ -103,6 +104,7 @@ def analysed(path: Path, found: Linked, context: Context | None = None) -> Analy
     known = context or Context()
     peaks = known.peaks or peaks_of(trace.header.device_names)
     roof = roofline(trace, structure, peaks, times)
+    steps = step_rows(trace, structure)
     report = Report(
         trace=_facts(trace, path),
         span_ns=trace.span_ns,
@@ -110,7 +112,7 @@ def analysed(path: Path, found: Linked, context: Context | None = None) -> Analy
         streams=stream_rows(trace),
         kernels=kernel_rows(trace),
         operators=operator_rows(trace, structure, times),
-        steps=step_rows(trace, structure),
+        steps=steps,
         launches=launch_report(trace, structure),
         idle=idle_rows(trace, structure),
         collectives=collective_rows(trace, structure),
@@ -121,6 +123,7 @@ def analysed(path: Path, found: Linked, context: Context | None = None) -> Analy
         memory=memory_curves(trace, structure),
         critical_path=critical_path(trace, structure),
         roofline=roofline_report(roof, peaks),
+        splits=split_rows(trace, structure, steps),
     )
     known = replace(known, peaks=peaks)
     scene = scene_of(trace, structure, report, known)

@@ -1,4 +1,4 @@
-"""Report rows of the roofline and of the pricing: plain data, cheap to load for pages.
+"""Report rows of the roofline, the pricing and the splits of steps: plain data, cheap to load.
 
 Times are integer nanoseconds, sizes bytes, rates per second; `None` means not known.
 """
@@ -110,6 +110,10 @@ class Pricing:
     without change gave the measured time; `inferred_edges` and
     `dropped_edges` count waits it assumed, and orders the measured times
     contradict. `folded` findings were too small to show, below `fold_share`.
+    Where the step was also timed without a profiler (`timed_step_ns`) and
+    recording slowed it noticeably, that was taken out before anything was
+    priced: `recorded_step_ns` is the step as recorded, `record_ns` what a
+    record of one operator cost, `step_ns` the step that is left.
     """
 
     window: str
@@ -122,3 +126,27 @@ class Pricing:
     dropped_edges: int
     folded: int
     fold_share: float
+    recorded_step_ns: int | None = None
+    timed_step_ns: int | None = None
+    record_ns: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitRow:
+    """Where the time of one step, or of all stretches of one phase, goes on one device.
+
+    `kind` is `step` or `phase`, `device` empty on the host; `count` stretches
+    have this name. compute + exposed_comm + exposed_copy + the causes of
+    `idle` = span, exactly; causes are those of `IdleRow`, `edge` (before the
+    first work of the device or after its last) and `between_operators` on the host.
+    """
+
+    kind: str
+    name: str
+    device: str
+    count: int
+    span_ns: int
+    compute_ns: int
+    exposed_comm_ns: int
+    exposed_copy_ns: int
+    idle: dict[str, int] = field(default_factory=dict)

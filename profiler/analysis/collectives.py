@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profiler.analysis.host_communication import host_collectives, host_compute
 from profiler.analysis.report import CollectiveRow
 from profiler.trace.batch import NONE
 from profiler.trace.clock import Int64
@@ -86,7 +87,10 @@ class Calls:
 
 
 def collective_calls(trace: Trace, structure: Structure) -> Calls:
-    """All collectives; where a library reports whole ones (HCCL), those instead of their parts."""
+    """All collectives; where a library reports whole ones (HCCL), those instead of their parts.
+
+    Without any on a device, those that the threads of the host run (gloo).
+    """
     events = trace.events
     whole = np.flatnonzero(events.kind == Kind.GROUP_COMMUNICATION)
     whole = whole[trace.matching("collective_row")[events.name[whole]]]
@@ -94,11 +98,14 @@ def collective_calls(trace: Trace, structure: Structure) -> Calls:
         rows = whole[np.argsort(events.ts[whole], kind="stable")]
         kinds = [collective_kind(trace.strings[code]) for code in events.name[rows].tolist()]
         exposed = _exposed_of_rows(trace, rows)
-    else:
-        chosen = np.flatnonzero(trace.device.kind == Kind.COMMUNICATION)
+    elif len(chosen := np.flatnonzero(trace.device.kind == Kind.COMMUNICATION)):
         rows = trace.device.rows[chosen]
         kinds = _kinds(trace, structure, chosen)
         exposed = _exposed(trace, chosen)
+    else:
+        rows = host_collectives(trace)
+        kinds = [collective_kind(trace.strings[code]) for code in events.name[rows].tolist()]
+        exposed = _exposed_on_host(trace, rows)
     return Calls(
         kind=kinds,
         group=events.dense("group")[rows],
@@ -173,6 +180,14 @@ def _exposed_of_rows(trace: Trace, rows: Int64) -> Int64:
         kernel = device.kind == Kind.KERNEL
         spans = merged(device.ts[kernel], device.end[kernel])
     return events.dur[rows] - covered_ns(events.ts[rows], events.end[rows], *spans)
+
+
+def _exposed_on_host(trace: Trace, rows: Int64) -> Int64:
+    """The part of collectives of the host's threads during which no thread computes."""
+    if not len(rows):
+        return rows
+    ts, end = trace.events.ts[rows], trace.events.end[rows]
+    return (end - ts) - covered_ns(ts, end, *host_compute(trace))
 
 
 def _element_bytes(dtype: str) -> int:

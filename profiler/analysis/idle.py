@@ -25,10 +25,11 @@ CAUSES = ("input_wait", "sync", "host", "launch_latency", "dependency", "unknown
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Idle stretches of one device: cause (index into `CAUSES`), ns, and the work that ended each
-    (position in `Trace.device`)."""
+    """Idle stretches of one device: cause (index into `CAUSES`), start, ns, and the work that ended
+    each (position in `Trace.device`)."""
 
     cause: Int64
+    start_ns: Int64
     length_ns: Int64
     opener: Int64
 
@@ -54,15 +55,18 @@ def idle_rows(trace: Trace, structure: Structure) -> list[IdleRow]:
     return out
 
 
-def device_gaps(trace: Trace, structure: Structure) -> Iterator[tuple[str, Gaps]]:
-    """Every device that worked, with its gaps."""
+def device_gaps(
+    trace: Trace, structure: Structure, *, vendor: bool = True
+) -> Iterator[tuple[str, Gaps]]:
+    """Every device that worked, with its gaps: the vendor's own where it writes some (`vendor`)."""
     device = trace.device
     codes = sorted(set(device.device.tolist()), key=lambda code: device_key(trace.strings[code]))
     loader, blocking = _spans(trace, _named(trace, "loader")), _spans(trace, _blocking(trace))
+    own = vendor_free(trace) if vendor else None
     for code in codes:
         mine = np.flatnonzero((device.device == code) & (device.kind != Kind.WAIT))
         if len(mine):
-            gaps = _gaps(trace, structure, mine, loader=loader, blocking=blocking)
+            gaps = _gaps(trace, structure, mine, own, loader=loader, blocking=blocking)
             yield trace.strings[code], gaps
 
 
@@ -70,13 +74,13 @@ def _gaps(
     trace: Trace,
     structure: Structure,
     mine: Int64,
+    vendor: tuple[Int64, Int64] | None,
     *,
     loader: tuple[Int64, Int64],
     blocking: tuple[Int64, Int64],
 ) -> Gaps:
-    """The gaps of one device, whose work is `mine`."""
+    """The gaps of one device, whose work is `mine`; `vendor` are those its own analysis wrote."""
     device = trace.device
-    vendor = vendor_free(trace)
     if vendor is None:
         starts, ends = merged(device.ts[mine], device.end[mine])
         gap_from, gap_to = ends[:-1], starts[1:]
@@ -98,7 +102,7 @@ def _gaps(
     in_loader = covered_ns(gap_from, late, *loader) * 2 > host_time
     cause[host_late & in_loader] = CAUSES.index("input_wait")
     cause[launch == NONE] = CAUSES.index("unknown")
-    return Gaps(cause, length, opener)
+    return Gaps(cause, gap_from, length, opener)
 
 
 def _named(trace: Trace, rule: str) -> Bool:

@@ -16,13 +16,15 @@ class Known:
     """What is known before a trace is read.
 
     `dtype` the workload runs in; `noise` floor of its headline metric as a
-    share; `peak` of the platform where measured or entered there (else the
-    catalogue's for the recorded device name); `past` calls of its comparable
-    best run, which is called `past_run` at `past_commit`.
+    share; `step_ns` the step of the same run timed without a profiler; `peak`
+    of the platform where measured or entered there (else the catalogue's for
+    the recorded device name); `past` calls of its comparable best run, which
+    is called `past_run` at `past_commit`.
     """
 
     dtype: str | None = None
     noise: float = 0.0
+    step_ns: float | None = None
     peak: PeakFacts | None = None
     past: list[TypicalCall] = field(default_factory=list)
     past_run: str = ""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from profiler.analysis.bounds import Pricing, RooflineReport, TypicalCall
+from profiler.analysis.bounds import Pricing, RooflineReport, SplitRow, TypicalCall
 from profiler.errors import TraceError
 
 SCHEMA = 1
@@ -370,6 +370,7 @@ class Report:
     roofline: RooflineReport | None = None
     pricing: Pricing | None = None
     typical: list[TypicalCall] = field(default_factory=list)
+    splits: list[SplitRow] = field(default_factory=list)
 
 
 _ENCODER = msgspec.json.Encoder(decimal_format="number")

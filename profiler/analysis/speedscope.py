@@ -1,4 +1,4 @@
-"""A speedscope file of a trace: merged host and device time, and a timeline per thread.
+"""A speedscope file of a trace: merged host and device time, a timeline per queue and per thread.
 
 Format: speedscope's file-format-spec. Names only are frames, so equal calls
 merge in its Left Heavy and Sandwich views; times are nanoseconds.
@@ -21,6 +21,9 @@ from profiler.trace.model import Trace
 SCHEMA_URL = "https://www.speedscope.app/file-format-schema.json"
 SAMPLE_LIMIT = 200_000
 BYTES_LIMIT = 10_000_000
+LANES = 8
+"""Works of one queue shown at once; where more overlap, the profile says how many it leaves out."""
+
 NO_HOST = "(launched outside the recording)"
 
 
@@ -147,7 +150,9 @@ def _document(
     profiles.append(host)
     if timelines:
         room = budget - len(host.samples) - len(device.samples)
-        profiles += _timelines(trace, frames, names, room)
+        queues = _streams(trace, names, room)
+        room -= sum(len(queue.events) for queue in queues)
+        profiles += [*queues, *_timelines(trace, frames, names, room)]
     lost = lost_host + lost_device
     name = f"{title} (cut: {lost:,} smallest stacks left out)" if lost else title
     document = File(Shared(names.frames), profiles, name)
@@ -204,6 +209,63 @@ def _timelines(trace: Trace, frames: Frames, names: _Names, room: int) -> list[E
         end = trace.span_ns
         label = thread.thread or f"thread {thread.tid}"
         out.append(Evented(name=f"Timeline of {label}", endValue=end, events=events))
+    return out
+
+
+def _streams(trace: Trace, names: _Names, room: int) -> list[Evented]:
+    """One evented profile per queue of a device, as long as all of them fit.
+
+    Work that runs beside other work of its queue (inside graph launches, or
+    where several hardware queues share a name) goes to a profile of its own,
+    as a stack can only nest.
+    """
+    device = trace.device
+    if not len(device.rows) or 2 * len(device.rows) > room:
+        return []
+    queues: dict[tuple[int, int], list[int]] = {}
+    pairs = zip(device.device.tolist(), device.stream.tolist(), strict=True)
+    for work, pair in enumerate(pairs):
+        queues.setdefault(pair, []).append(work)
+    out = []
+    for (place, stream), works in queues.items():
+        name = f"Device {trace.strings[place]}, stream {trace.strings[stream]}"
+        lanes, left = _lanes(trace, works)
+        for number, lane in enumerate(lanes, 1):
+            label = f"{name}, beside the above ({number})" if number > 1 else name
+            if left and number == LANES:
+                label += f", {left:,} more left out"
+            out.append(Evented(label, trace.span_ns, _works(trace, lane, names)))
+    return out
+
+
+def _lanes(trace: Trace, works: list[int]) -> tuple[list[list[int]], int]:
+    """Works of a queue so that those of a lane follow each other; how many found no lane."""
+    ts, end = trace.device.ts, trace.device.end
+    lanes: list[list[int]] = []
+    free: list[int] = []
+    left = 0
+    for work in works:
+        begin = int(ts[work])
+        at = next((n for n, until in enumerate(free) if until <= begin), len(lanes))
+        if at == LANES:
+            left += 1
+            continue
+        if at == len(lanes):
+            lanes.append([])
+            free.append(0)
+        lanes[at].append(work)
+        free[at] = int(end[work])
+    return lanes, left
+
+
+def _works(trace: Trace, lane: list[int], names: _Names) -> list[Change]:
+    """Opens and closes of works that follow each other."""
+    device, start = trace.device, trace.start_ns
+    out: list[Change] = []
+    for work in lane:
+        frame = names(int(device.name[work]))
+        out.append(Change("O", int(device.ts[work]) - start, frame))
+        out.append(Change("C", int(device.end[work]) - start, frame))
     return out
 
 

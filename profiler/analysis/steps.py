@@ -9,7 +9,7 @@ import numpy as np
 from profiler.analysis.report import StepRow
 from profiler.trace.batch import Int32
 from profiler.trace.clock import Int64
-from profiler.trace.intervals import union_ns
+from profiler.trace.intervals import merged, union_ns
 from profiler.trace.kinds import Kind
 from profiler.trace.link import Structure
 from profiler.trace.model import Trace
@@ -55,7 +55,7 @@ def step_rows(trace: Trace, structure: Structure) -> list[StepRow]:
     names = [trace.strings[code] for code in events.name[rows].tolist()]
     spans = list(zip(names, events.ts[rows].tolist(), events.end[rows].tolist(), strict=True))
     spans = spans or repetitions(trace, structure)
-    phases = _phase_marks(trace)
+    phases = _phase_marks(trace, _HOST)
     busy = _device_busy(trace, structure, spans)
     return [
         StepRow(
@@ -139,10 +139,10 @@ def phase_of_name(name: str) -> str | None:
     return marks[0] if len(marks) == 1 else None
 
 
-def _phase_marks(trace: Trace) -> list[tuple[int, int, str]]:
-    """(start, end, phase) of annotations that name a phase."""
+def _phase_marks(trace: Trace, kinds: tuple[Kind, ...]) -> list[tuple[int, int, str]]:
+    """(start, end, phase) of annotations of these kinds that name a phase."""
     events = trace.events
-    rows = np.flatnonzero(np.isin(events.kind, np.array(_HOST, np.int8)))
+    rows = np.flatnonzero(np.isin(events.kind, np.array(kinds, np.int8)))
     named = {code: phase_of_mark(s) for code, s in enumerate(trace.strings)}
     is_mark = np.fromiter((phase is not None for phase in named.values()), np.bool_, len(named))
     rows = rows[is_mark[events.name[rows]]]
@@ -151,6 +151,21 @@ def _phase_marks(trace: Trace) -> list[tuple[int, int, str]]:
         (ts, end, named[code] or "")
         for ts, end, code in zip(*(c.tolist() for c in columns), strict=True)
     ]
+
+
+def phase_spans(trace: Trace) -> list[tuple[int, int, str]]:
+    """(start, end, phase) of every phase, marks of one phase inside each other once, by start.
+
+    Taken from the marks on the rows of devices where they are recorded (the work of a phase runs
+    later than the host says), else from those of the host.
+    """
+    marks = _phase_marks(trace, (Kind.DEVICE_ANNOTATION,)) or _phase_marks(trace, _HOST)
+    out = []
+    for phase in dict.fromkeys(phase for _, _, phase in marks):
+        mine = np.array([(a, b) for a, b, name in marks if name == phase], np.int64)
+        starts, ends = merged(mine[:, 0], mine[:, 1])
+        out += [(a, b, phase) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+    return sorted(out)
 
 
 def phase_of_mark(name: str) -> str | None:

@@ -7,16 +7,15 @@ the device, no operator of torch on the host.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from profiler.analysis.host_communication import host_collectives, host_compute
 from profiler.analysis.steps import step_event_rows
 from profiler.bench.summary import summarise
-from profiler.trace.batch import Bool
 from profiler.trace.clock import Int64
 from profiler.trace.intervals import covered_ns, merged
 from profiler.trace.kinds import Kind
@@ -24,13 +23,6 @@ from profiler.trace.model import Trace
 from profiler.trace.normalise import normalise
 from profiler.trace.read import read
 from profiler.types import Metric
-
-GLOO = re.compile(r"gloo:")
-CALL = re.compile(r"_?c10d(?:_functional)?::")
-"""Host operators that ask for communication; one that holds such a call may only wait."""
-
-NO_COMPUTE = re.compile(r"(?:_?c10d(?:_functional)?|autograd|torch|fsdp)::|[^:]*$|[^:]*:[^:]")
-"""Names of host operators that are no computation: bookkeeping, and marks without a namespace."""
 
 UNSEEN = "communication not measured: the traces of the profiled phase show no collective"
 
@@ -87,31 +79,8 @@ def _spans(trace: Trace) -> tuple[tuple[Int64, Int64], tuple[Int64, Int64]]:
             merged(device.ts[talks], device.end[talks]),
             merged(device.ts[kernel], device.end[kernel]),
         )
-    events = trace.events
-    gloo = _named(trace, GLOO)
-    compute = (events.kind == Kind.HOST_OP) & ~_named(trace, NO_COMPUTE) & ~_holding_calls(trace)
-    return (
-        merged(events.ts[gloo], events.end[gloo]),
-        merged(events.ts[compute], events.end[compute]),
-    )
-
-
-def _holding_calls(trace: Trace) -> Bool:
-    """Events during which their own thread asks for communication."""
-    events, calls = trace.events, _named(trace, CALL)
-    holding = np.zeros(len(events), np.bool_)
-    for track in np.unique(events.track[calls]).tolist():
-        mine = np.flatnonzero(events.track == track)
-        asked = np.sort(events.ts[calls & (events.track == track)])
-        first = np.searchsorted(asked, events.ts[mine])
-        holding[mine] = np.searchsorted(asked, events.end[mine]) > first
-    return holding
-
-
-def _named(trace: Trace, pattern: re.Pattern[str]) -> Bool:
-    """Events whose name begins with `pattern`."""
-    known = np.fromiter((pattern.match(s) is not None for s in trace.strings), np.bool_)
-    return np.asarray(known[trace.events.name], np.bool_)
+    events, gloo = trace.events, host_collectives(trace)
+    return merged(events.ts[gloo], events.end[gloo]), host_compute(trace)
 
 
 def _within(

@@ -11,9 +11,29 @@ from dashboard.models import NoteKind, Trace
 from dashboard.panels.findings import SHOWN, findings_panel
 from profiler.analysis.bounds import Pricing
 from profiler.analysis.report import FindingRow
-from tests.factories import make_artifact, make_note, make_ready_trace, make_report
+from tests.factories import (
+    make_artifact,
+    make_note,
+    make_ready_trace,
+    make_report,
+    make_result,
+    make_run,
+)
 
 pytestmark = pytest.mark.django_db
+
+PRICING = Pricing(
+    window="steps 1 to 3",
+    steps=3,
+    step_ns=40_000_000,
+    joint_top_ns=3_000_000,
+    joint_all_ns=3_000_000,
+    exact=True,
+    inferred_edges=0,
+    dropped_edges=0,
+    folded=0,
+    fold_share=0.01,
+)
 
 
 def finding(gain: int | None = 2_000_000, **changes: object) -> FindingRow:
@@ -37,9 +57,44 @@ def page(client: Client, *findings: FindingRow) -> str:
 
 def test_the_first_sentence_names_the_largest_item(viewer_client: Client) -> None:
     shown = page(viewer_client, finding(), finding(1_000_000, title="Smaller"))
-    assert "<b>2.00 ms of each step (5.00 %)</b>" in shown
+    assert "<b>2.00 ms of each step (5.00 %) can be won</b> by the largest item" in shown
+    panels = shown.partition('id="trace-panels"')[2]
+    assert panels.index("can be won</b>") < panels.index("The largest operator is")
     assert shown.index("Tensors are copied") < shown.index("Smaller")
     assert "96 calls" in shown and "Confidence high" in shown
+
+
+def test_the_sentence_of_a_run_says_what_can_be_won(viewer_client: Client) -> None:
+    run = make_run("succeeded")
+    make_result(run)
+    report = make_report(findings=[finding(), finding()], pricing=PRICING)
+    make_ready_trace(run=run, report=report)
+    shown = viewer_client.get(f"/runs/{run.pk}/").content.decode()
+    first = shown.partition('<section class="answer">')[2].partition("</p>")[0]
+    assert "<b>7.50 % of a step can be won.</b> The largest item: Tensors are copied" in first
+    assert "of each step" not in shown
+
+
+@pytest.mark.parametrize(
+    ("timed", "said"),
+    [
+        ({}, "Priced for the step as recorded, 40.0 ms."),
+        (
+            {"timed_step_ns": 40_000_000, "recorded_step_ns": 55_000_000, "record_ns": 1_500.0},
+            "recorded it takes 55.0 ms; each record of an operator costs 1.50 µs",
+        ),
+        (
+            {"timed_step_ns": 30_000_000, "recorded_step_ns": 55_000_000, "record_ns": 9_000.0},
+            "Timed it takes 30.0 ms; recording does not explain the rest",
+        ),
+    ],
+)
+def test_it_says_which_step_was_priced(
+    timed: dict[str, float], said: str, viewer_client: Client
+) -> None:
+    pricing = dataclasses.replace(PRICING, **timed)  # type: ignore[arg-type]
+    trace = make_ready_trace(report=make_report(findings=[finding()], pricing=pricing))
+    assert said in viewer_client.get(f"/traces/{trace.pk}/").content.decode()
 
 
 def test_it_shows_a_finding_without_a_price_as_such(viewer_client: Client) -> None:
@@ -105,19 +160,7 @@ def test_only_who_may_write_is_asked_to(viewer_client: Client, operator_client: 
 def test_it_says_what_the_first_three_bring_together(
     count: int, said: bool, viewer_client: Client
 ) -> None:
-    pricing = Pricing(
-        window="steps 1 to 3",
-        steps=3,
-        step_ns=40_000_000,
-        joint_top_ns=3_000_000,
-        joint_all_ns=3_000_000,
-        exact=True,
-        inferred_edges=0,
-        dropped_edges=0,
-        folded=0,
-        fold_share=0.01,
-    )
-    report = dataclasses.replace(make_report(), findings=[finding()] * count, pricing=pricing)
+    report = make_report(findings=[finding()] * count, pricing=PRICING)
     trace = make_ready_trace(report=report)
     shown = viewer_client.get(f"/traces/{trace.pk}/").content.decode()
     assert ("the first three bring 3.00 ms together" in shown) == said

@@ -12,6 +12,7 @@ from profiler.analysis.findings.types import Finding, FindingsResult, Past, Past
 from profiler.analysis.known import Known
 from profiler.analysis.replay.build import build
 from profiler.analysis.replay.cut import cut
+from profiler.analysis.replay.recording import without_recording
 from profiler.analysis.replay.window import EVENT_LIMIT, window_of
 from profiler.analysis.report import FindingRow, RankSet, Report
 from profiler.analysis.roofline.peaks import Peaks, peaks_of
@@ -43,7 +44,7 @@ class Context:
     `peaks` of the platform (else the catalogue's for the recorded device
     name); `past` medians of the best comparable run; `ranks` when several
     were analysed together; `dtype` the workload runs in; `noise` floor as a
-    share of the step.
+    share of the step; `step_ns` of the same step timed without a profiler.
     """
 
     peaks: Peaks | None = None
@@ -51,6 +52,7 @@ class Context:
     ranks: RankSet | None = None
     dtype: str | None = None
     noise: float = 0.0
+    step_ns: float | None = None
 
 
 def scene_of(
@@ -69,17 +71,19 @@ def scene_of(
     if graph is None or (trace.device_kind != "cpu" and not len(graph.works)):
         return None
     known = context or Context()
+    bare = without_recording(trace, structure, graph, known.step_ns) if known.step_ns else None
     peaks = known.peaks or peaks_of(trace.header.device_names)
     return Scene(
         trace,
         structure,
-        graph,
+        bare[0] if bare is not None else graph,
         roofline(trace, structure, peaks),
         report=report,
         peaks=peaks,
         past=known.past,
         ranks=known.ranks,
         dtype=known.dtype,
+        recording=bare[1] if bare is not None else None,
     )
 
 
@@ -99,6 +103,7 @@ def context_of(known: Known) -> Context:
         past=past or None,
         dtype=known.dtype,
         noise=known.noise,
+        step_ns=known.step_ns,
     )
 
 
@@ -126,6 +131,7 @@ def pricing_of(result: FindingsResult) -> Pricing | None:
     """How the findings were priced; None where there was nothing to replay."""
     if not result.steps:
         return None
+    recording = result.recording
     return Pricing(
         window=result.window,
         steps=result.steps,
@@ -137,6 +143,9 @@ def pricing_of(result: FindingsResult) -> Pricing | None:
         dropped_edges=result.dropped_edges,
         folded=len(result.folded),
         fold_share=result.fold_share,
+        recorded_step_ns=recording.recorded_ns if recording else None,
+        timed_step_ns=recording.timed_ns if recording else None,
+        record_ns=recording.event_ns if recording else None,
     )
 
 

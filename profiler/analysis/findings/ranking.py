@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from profiler.analysis.findings.parts import Parts
 from profiler.analysis.findings.scene import Scene
 from profiler.analysis.findings.types import Candidate, Confidence, Finding, FindingsResult, Path
 from profiler.analysis.replay.change import Change, combined
@@ -62,7 +63,7 @@ def rank(scene: Scene, found: Sequence[Candidate], noise: float = 0.0) -> Findin
     changes = [c.change if c.change is not None else Change("") for c in found]
     measured, *spans = spans_ns(graph, [Change("unchanged"), *changes])
     made = [
-        _finding(scene, candidate, measured - span, path)
+        priced(scene, candidate, measured - span, path)
         for candidate, span in zip(found, spans, strict=True)
     ]
     made = [f for f in made if f.recoverable_ns_per_step is None or f.recoverable_ns_per_step > 0]
@@ -83,6 +84,7 @@ def rank(scene: Scene, found: Sequence[Candidate], noise: float = 0.0) -> Findin
         dropped_edges=graph.dropped,
         window=graph.window.name,
         fold_share=limit,
+        recording=scene.recording,
     )
 
 
@@ -97,18 +99,19 @@ def _joint(findings: Sequence[Finding]) -> Change:
     return combined("joint", [f.change for f in findings if f.change is not None])
 
 
-def _finding(scene: Scene, candidate: Candidate, gain_ns: int, path: Path) -> Finding:
-    gain = scene.per_step(gain_ns) if candidate.change is not None else None
+def priced(parts: Parts, candidate: Candidate, gain_ns: int, path: Path) -> Finding:
+    """A candidate whose change makes the replayed steps `gain_ns` shorter, all of them together."""
+    gain = parts.per_step(gain_ns) if candidate.change is not None else None
     sure = confidence_of(path, guessed=candidate.guessed)
     low = None
     if sure == "low" and gain is not None and candidate.change is not None:
-        low = min(gain, scene.per_step(exclusive_ns(scene.graph, candidate.change)))
+        low = min(gain, parts.per_step(exclusive_ns(parts.graph, candidate.change)))
     return Finding(
         kind=candidate.kind,
         title=candidate.title,
         subject=candidate.subject,
         recoverable_ns_per_step=gain,
-        share=gain / scene.step_ns if gain and scene.step_ns else 0.0,
+        share=gain / parts.step_ns if gain and parts.step_ns else 0.0,
         evidence=candidate.evidence,
         advice=candidate.advice,
         confidence=sure,

@@ -15,6 +15,7 @@ from profiler.analysis.findings.parts import Parts
 from profiler.analysis.findings.types import Past
 from profiler.analysis.operators import module_path
 from profiler.analysis.replay.graph import EdgeKind, Graph
+from profiler.analysis.replay.recording import Recording
 from profiler.analysis.report import RankSet, Report
 from profiler.analysis.roofline.peaks import Peaks
 from profiler.analysis.roofline.table import Roofline
@@ -59,6 +60,7 @@ class Scene(Parts):
         past: Past | None = None,
         ranks: RankSet | None = None,
         dtype: str | None = None,
+        recording: Recording | None = None,
     ) -> None:
         works = graph.works
         super().__init__(
@@ -72,6 +74,7 @@ class Scene(Parts):
         self.trace, self.structure, self.roof = trace, structure, roof
         self.report, self.past, self.ranks, self.dtype = report, past, ranks, dtype
         self.peaks = peaks if peaks is not None and peaks.usable else None
+        self.recording = recording
         self.unusable_peaks = peaks is not None and not peaks.usable
 
     @cached_property

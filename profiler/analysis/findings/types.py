@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from profiler.analysis.replay.change import Change
+from profiler.analysis.replay.recording import Recording
 
 Confidence = Literal["high", "medium", "low"]
 Value = int | float | str | bool | None | list[str] | list[int]
@@ -94,7 +95,8 @@ class FindingsResult:
     all shown; both per step. `exact` says that the replay without change gave
     the measured span; `inferred_edges` and `dropped_edges` count what it guessed or left out.
     `path` is the
-    measured critical path, `fold_share` the fold limit as a share of the step.
+    measured critical path, `fold_share` the fold limit as a share of the step,
+    `recording` what the profiler cost where that was taken out before.
     """
 
     findings: tuple[Finding, ...]
@@ -109,6 +111,7 @@ class FindingsResult:
     dropped_edges: int
     window: str
     fold_share: float
+    recording: Recording | None = None
 
     @property
     def joint_top_share(self) -> float:

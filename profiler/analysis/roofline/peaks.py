@@ -28,7 +28,8 @@ class Peaks:
 
     `flops` in FLOP/s by type (`tf32` beside the types), bandwidths in
     bytes/s, memory in bytes; absent is unknown. `origin` says where from:
-    `measured` on the platform, `entered` for it by a person, or a `datasheet`.
+    `measured` on the platform, `entered` for it by a person, or a `datasheet`,
+    whose figures stand at `urls`.
     Only a measured, entered or verified peak may give percentages and
     recoverable time (`usable`).
     """
@@ -40,6 +41,7 @@ class Peaks:
     link_bandwidth: float | None = None
     origin: str = "measured"
     source: str = ""
+    urls: tuple[str, ...] = ()
     as_of: date | None = None
     verified: bool = False
 
@@ -96,7 +98,7 @@ def _peaks(block: Mapping[str, object]) -> Peaks:
     if not isinstance(rates, dict):
         raise TypeError(f"flops of {block['name']} must be a table")
     scale = _UNITS[str(rates["unit"])]
-    as_of = block["date"]
+    as_of, urls = block["date"], block.get("urls")
     return Peaks(
         device=str(block["name"]),
         flops={name: float(value) * scale for name, value in rates.items() if name != "unit"},
@@ -105,8 +107,9 @@ def _peaks(block: Mapping[str, object]) -> Peaks:
         link_bandwidth=_quantity(block, "link"),
         origin="datasheet",
         source=str(block["source"]),
+        urls=tuple(str(url) for url in urls) if isinstance(urls, list) else (),
         as_of=as_of if isinstance(as_of, date) else None,
-        verified=block.get("verified") is True,
+        verified=block.get("verified") is True and bool(urls),
     )
 
 

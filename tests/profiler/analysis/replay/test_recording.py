@@ -1,0 +1,106 @@
+"""What recording cost is taken out of the steps before anything is priced."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profiler.analysis.findings import Context, scene_of
+from profiler.analysis.findings.scene import Scene
+from profiler.analysis.findings.what_if import WhatIf, what_if
+from profiler.analysis.ingest import ingest
+from profiler.analysis.known import Known
+from profiler.analysis.replay.recording import MOST_NS, without_recording
+from profiler.trace.link import link
+from profiler.trace.normalise import normalise
+from profiler.trace.read import read
+from tests.profiler.trace.build import TraceBuilder
+
+CALLS, STEPS = 50, 4
+LONG_US, SHORT_US, PYTHON_US = 30.0, 10.0, 6.0
+RECORD_US, BETWEEN_US = 4.0, 100.0
+TIMED_NS = 1_000 * CALLS * ((LONG_US + SHORT_US) / 2 + PYTHON_US)
+
+
+def recorded(path: Path, record_us: float = RECORD_US, between_us: float = BETWEEN_US) -> Path:
+    """Steps of long and short operators; each record costs half before and half after its own."""
+    made = TraceBuilder()
+    at = 1_000.0
+    for step in range(STEPS):
+        begin, at = at, at + between_us / 4
+        phase = at
+        for call in range(CALLS):
+            name, took = ("aten::short", SHORT_US) if call % 2 else ("aten::long", LONG_US)
+            made.op(name, at + record_us / 2, took)
+            at += took + record_us + PYTHON_US
+        made.mark("phase: decode", phase, at - phase)
+        at += 3 * between_us / 4
+        made.mark(f"ProfilerStep#{step}", begin, at - begin)
+    return made.write(path)
+
+
+def scene(path: Path, timed_ns: float | None) -> Scene:
+    trace = normalise(read(path))
+    found = scene_of(trace, link(trace), context=Context(step_ns=timed_ns))
+    assert found is not None
+    return found
+
+
+def test_it_finds_what_a_record_costs_and_what_lies_between_steps(tmp_path: Path) -> None:
+    found = scene(recorded(tmp_path / "t.json"), TIMED_NS).recording
+    assert found is not None
+    assert found.event_ns == pytest.approx(1_000 * RECORD_US, rel=0.03)
+    assert found.between_ns == pytest.approx(1_000 * BETWEEN_US, rel=0.01)
+    assert found.recorded_ns == TIMED_NS + 1_000 * (BETWEEN_US + CALLS * RECORD_US)
+    assert found.left == pytest.approx(1.0, abs=0.01)
+
+
+def test_it_prices_in_the_timed_step(tmp_path: Path) -> None:
+    gone = WhatIf(target="host_of_operator", name="aten::short", factor=0.0)
+    price = what_if(scene(recorded(tmp_path / "t.json"), TIMED_NS), gone)
+    assert price.gain_ns_per_step == 1_000 * SHORT_US * CALLS / 2
+    assert price.gain_ns_per_step + price.step_ns == pytest.approx(TIMED_NS, rel=0.01)
+    raw = what_if(scene(recorded(tmp_path / "t.json"), None), gone)
+    assert raw.share == pytest.approx(price.share * TIMED_NS / 1_600_000, rel=0.01)
+
+
+def test_it_leaves_a_step_that_recording_did_not_slow(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "t.json", record_us=0.2, between_us=2.0)
+    assert scene(path, TIMED_NS).recording is None
+    assert scene(path, None).recording is None
+
+
+def test_it_replays_the_step_that_is_left_exactly(tmp_path: Path) -> None:
+    report = ingest([recorded(tmp_path / "t.json")], None, known=Known(step_ns=TIMED_NS))
+    pricing = report.pricing
+    assert pricing is not None
+    assert pricing.exact
+    assert pricing.step_ns == pytest.approx(TIMED_NS, rel=0.01)
+    assert (pricing.timed_step_ns, pricing.recorded_step_ns) == (TIMED_NS, 1_600_000)
+
+
+def test_it_says_what_records_cannot_explain(tmp_path: Path) -> None:
+    found = scene(recorded(tmp_path / "t.json"), TIMED_NS / 2).recording
+    assert found is not None
+    assert found.event_ns == MOST_NS
+    assert found.left > 1.5
+
+
+def test_it_leaves_device_work_as_it_was(tmp_path: Path) -> None:
+    made = TraceBuilder()
+    for step in range(3):
+        at = 1_000.0 + 200 * step
+        made.mark(f"ProfilerStep#{step}", at, 200)
+        made.mark("phase: prefill", at, 200)
+        made.op("aten::mm", at + 10, 20)
+        made.launch(step + 1, at + 15, 5)
+        made.kernel("gemm", at + 40, 130, correlation=step + 1)
+    trace = normalise(read(made.write(tmp_path / "t.json")))
+    structure = link(trace)
+    before = scene_of(trace, structure)
+    assert before is not None
+    found = without_recording(trace, structure, before.graph, 150_000)
+    assert found is not None
+    hosts = before.graph.hosts
+    assert (found[0].length[hosts:] == before.graph.length[hosts:]).all()
