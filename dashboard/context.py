@@ -21,11 +21,21 @@ class Link:
 
 
 _TOP: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
-    ("Overview", "overview", ("overview",), "g o"),
-    ("Runs", "run-list", ("run-", "template-", "group-"), "g r"),
-    ("Traces", "trace-list", ("trace-",), "g t"),
-    ("Compare", "comparison-list", ("comparison-", "repository-"), "g c"),
-    ("Status", "status", ("status", "platform-"), "g s"),
+    ("Overview", "overview", ("overview", "model-"), "g o"),
+    ("Runs", "run-list", ("run-", "template-", "group-", "trace-"), "g r"),
+    (
+        "Compare",
+        "comparison-list",
+        ("comparison-", "repository-", "change-", "bisect-"),
+        "g c",
+    ),
+    ("Tuning", "tuning-list", ("tuning-", "iteration-"), "g u"),
+    (
+        "Status",
+        "status",
+        ("status", "platform-", "automation", "schedule", "announcement", "retention"),
+        "g s",
+    ),
 )
 """Title, view name, what the view names below it start with, keys."""
 

@@ -16,6 +16,7 @@ from django.urls import reverse
 
 from dashboard.models import (
     Comparison,
+    Iteration,
     Note,
     Role,
     Run,
@@ -40,6 +41,7 @@ from tests.factories import (
 )
 from tests.graphs import make_graph
 from tests.sources import make_comparison, make_explained
+from tests.tunings import make_iteration, make_tuning
 
 ROLES = ("anonymous", *Role.values)
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
@@ -72,6 +74,8 @@ PLATFORM = Rule(path={"slug": "platform"})
 COMPARISON = Rule(path={"comparison_id": "comparison"})
 COMPARED = Rule(path={"comparison_id": "comparison", "position": "position"})
 REPOSITORY = Rule(path={"repository_id": "repository"})
+TUNING = Rule(path={"tuning_id": "tuning"})
+ITERATION = Rule(path={"iteration_id": "iteration"})
 
 RULES: dict[str, Rule] = {
     "overview": PAGE,
@@ -134,6 +138,21 @@ RULES: dict[str, Rule] = {
     "comparison-operators-csv": COMPARED,
     "comparison-more": replace(COMPARISON, get=None, post=302, roles=OPERATORS),
     "comparison-cancel": replace(COMPARISON, get=None, post=302, roles=OPERATORS),
+    "tuning-list": PAGE,
+    "tuning-new": Rule(post=422, roles=OPERATORS),
+    "tuning-start": Rule(get=302, roles=OPERATORS),
+    "tuning-calibration-csv": PAGE,
+    "tuning-detail": TUNING,
+    "tuning-close": replace(TUNING, post=422, roles=OPERATORS),
+    "tuning-markdown": TUNING,
+    "tuning-report": TUNING,
+    "tuning-ladder-csv": TUNING,
+    "tuning-iterations-csv": TUNING,
+    "iteration-new": replace(TUNING, post=422, roles=OPERATORS),
+    "iteration-detail": ITERATION,
+    "iteration-measure": replace(ITERATION, get=None, post=302, roles=OPERATORS),
+    "iteration-attach": replace(ITERATION, get=None, post=302, roles=OPERATORS),
+    "iteration-decide": replace(ITERATION, get=None, post=422, roles=OPERATORS),
     "repository-list": PAGE,
     "repository-new": Rule(post=422, roles=("admin",)),
     "repository-detail": REPOSITORY,
@@ -174,6 +193,7 @@ class Scene:
     set: TraceSet
     note: Note
     comparison: Comparison
+    iteration: Iteration
     user: User | None
     person: User
 
@@ -191,6 +211,8 @@ class Scene:
             "comparison": str(self.comparison.pk),
             "position": "0",
             "repository": str(self.comparison.repository_id),
+            "tuning": str(self.iteration.tuning_id),
+            "iteration": str(self.iteration.pk),
             "panel": "kernels",
             "note": str(self.note.pk),
             "token": new_sign_in_link(self.person),
@@ -222,6 +244,7 @@ def scene_for(db: None) -> Iterator[Callable[[str], Scene]]:
             set=whole,
             note=make_note(author=person),
             comparison=make_explained(make_comparison()),
+            iteration=make_iteration(make_tuning()),
             user=user,
             person=person,
         )
@@ -283,6 +306,7 @@ def test_it_asks_for_a_sign_in_and_comes_back(name: str, scene_for: Callable[[st
 
 NUMBERS = {"note_id", "run_id", "trace_id", "set_id", "group_id", "user_id"}
 NUMBERS |= {"repository_id", "comparison_id"}
+NUMBERS |= {"tuning_id", "iteration_id"}
 NUMBERED = [name for name, rule in RULES.items() if NUMBERS & set(rule.path)]
 
 
