@@ -1,6 +1,7 @@
 // Draws Plotly figures: <figure class="chart" data-figure="ID" aria-label="..."> beside
 // {{ figure|json_script:"ID" }} with {"data": [...], "layout": {...}}.
 // A point whose "customdata" is an address of ours leads there.
+// With Shift it is not followed: "daybreak:pick" on the chart tells the address.
 // Colours are written as tokens, "var(--compute)", and read again when the theme changes.
 (() => {
   "use strict";
@@ -80,8 +81,13 @@
     done();
     if (element.dataset.leads !== undefined) return;
     element.dataset.leads = "";
-    element.on("plotly_click", ({ points }) => {
+    element.on("plotly_click", ({ points, event }) => {
       const address = points[0]?.customdata;
+      if (event?.shiftKey) {
+        const pick = new CustomEvent("daybreak:pick", { detail: address, bubbles: true });
+        element.dispatchEvent(pick);
+        return;
+      }
       if (typeof address === "string" && address.startsWith("/")) window.location.assign(address);
     });
   }

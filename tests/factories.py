@@ -39,7 +39,7 @@ from dashboard.models import (
     User,
     Workload,
 )
-from dashboard.services import artifacts
+from dashboard.services import artifacts, history
 from dashboard.services.spec_fields import variant_of
 from profiler import spec as specs
 from profiler.analysis.report import (
@@ -132,7 +132,9 @@ def make_run(
         "expires_at": now + timedelta(days=7),
         "created_at": now,
     }
-    return Run.objects.create(**(values | _of_state(state, now) | fields))
+    run = Run.objects.create(**(values | _of_state(state, now) | fields))
+    history.note_queued(run)
+    return run
 
 
 def _of_state(state: str, now: datetime) -> dict[str, Any]:
@@ -190,6 +192,7 @@ def make_result(
     }
     result = Result.objects.create(run=run, **(values | fields))
     make_metric(result, HEADLINE[run.workload.scenario], value=value, iqr=iqr)
+    history.note_result(run)
     return result
 
 

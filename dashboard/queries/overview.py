@@ -1,86 +1,105 @@
-"""Reads behind the overview: the newest numbers of every model on every platform."""
+"""Reads behind the overview: how every model stands on every platform, and what needs a look."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Max, Q
+from django.db.models import Q
+from django.urls import reverse
 
-from dashboard.models import MetricValue, Run, RunState
+from dashboard.models import (
+    Change,
+    ChangeDirection,
+    ChangeState,
+    ComparedWorkload,
+    Run,
+    RunState,
+)
+from dashboard.queries.standings import Measure, StandingFacts, all_standings
 from dashboard.queries.status import Pulse, pulse
+from dashboard.services.clock import db_now
+from profiler import units
 from profiler.metrics import HEADLINE, METRICS
 from profiler.types import SCENARIOS, Definition
 
-HISTORY = 20
-"""Values a sparkline shows at most."""
-
-RECENT_RUNS = 2_000
-"""Sparklines look back over so many runs of the installation, which bounds their cost."""
-
 ROWS = 50
 ATTENTION = 8
-UNSUCCESSFUL = (RunState.FAILED, RunState.TIMED_OUT, RunState.LOST, RunState.EXPIRED)
+COMPARISONS = 300
+"""The newest compared workloads with a verdict: a row's last change is looked for among them."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """The headline metric of the last run that succeeded; `spread` is half the IQR."""
-
-    run_id: int
-    metric: str
-    title: str
-    unit: str
-    direction: str
-    value: float
-    spread: float | None
-    n: int
-    history: tuple[float, ...]
+STALE_AFTER = timedelta(days=30)
+"""A model that nobody measured for so long is stale."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One scenario of a model on a platform: its most recently run workload."""
+    """One scenario of a model on a platform.
+
+    `measure` is that of the workload which ran last, `ratio` the geometric
+    mean over all workloads that have a Day-0 and a later point.
+    """
 
     scenario: str
     workload: str
-    newest_run_id: int
-    newest_state: str
-    newest_at: datetime
+    workload_id: int
     measure: Measure | None
+    ratio: float | None
+    ratios: int
     others: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LastChange:
+    """The newest verdict of a paired comparison of a model on a platform."""
+
+    scenario: str
+    verdict: str
+    effect: float | None
+    tone: str
+    address: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A model on a platform, a cell (or None) per scenario."""
+    """A model on a platform, a cell (or None) per scenario; `roofline` is of its newest trace."""
 
     model: str
     title: str
     platform: str
     cells: tuple[Cell | None, ...]
+    roofline: float | None
+    counted: float | None
+    change: LastChange | None
+    newest_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """A workload whose newest run did not succeed."""
+    """One thing that needs a look: a confirmed slow-down, a failed newest run, or silence.
 
-    run_id: int
+    `kind` is slower, failed, stale or never.
+    """
+
+    kind: str
+    title: str
     model: str
+    platform: str
     scenario: str
     workload: str
-    platform: str
-    state: str
-    kind: str
-    message: str
-    ended_at: datetime | None
+    text: str
+    address: str
+    at: datetime | None
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The whole page."""
+    """The whole page; lists are cut, totals say how many there are."""
 
     rows: tuple[Row, ...]
     rows_total: int
@@ -90,6 +109,7 @@ class Overview:
     measured: int
     attention: tuple[Attention, ...]
     attention_total: int
+    slower: int
     succeeded_today: int
     now: Pulse
 
@@ -106,40 +126,22 @@ class Column:
     metric: Definition
 
 
-_Place = tuple[int, int, str]
-"""Model, platform, scenario: one cell of the grid."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pair:
-    """A workload on a platform with its newest run and its newest measured one."""
-
-    workload_id: int
-    platform_id: int
-    newest: int
-    measured: int | None
-
-
 def overview() -> Overview:
     """The grid and what needs a look, in a fixed number of queries."""
-    pairs = _pairs()
-    runs = _runs(pairs)
-    rows = _rows(_newest_per_cell(pairs, runs), runs)
-    bad = sorted(
-        (runs[pair.newest] for pair in pairs if runs[pair.newest].state in UNSUCCESSFUL),
-        key=lambda run: run.ended_at or run.created_at,
-        reverse=True,
-    )
     now = pulse()
+    standings = all_standings()
+    rows = _rows(standings, _last_changes())
+    attention = [*_slower(), *_failed(standings), *_silent(standings, now.at)]
     return Overview(
         rows=rows[:ROWS],
         rows_total=len(rows),
         models=len({row.model for row in rows}),
         platforms=len({row.platform for row in rows}),
-        workloads=len(pairs),
-        measured=sum(pair.measured is not None for pair in pairs),
-        attention=tuple(_attention(run) for run in bad[:ATTENTION]),
-        attention_total=len(bad),
+        workloads=len(standings),
+        measured=sum(one.measure is not None for one in standings),
+        attention=tuple(attention[:ATTENTION]),
+        attention_total=len(attention),
+        slower=sum(item.kind == "slower" for item in attention),
         succeeded_today=Run.objects.filter(
             state=RunState.SUCCEEDED, ended_at__gt=now.at - timedelta(hours=24)
         ).count(),
@@ -147,144 +149,170 @@ def overview() -> Overview:
     )
 
 
+def grid(text: str = "") -> tuple[Row, ...]:
+    """Every model on every platform whose name or platform holds the text."""
+    wanted = text.casefold()
+    found = [
+        one
+        for one in all_standings()
+        if wanted in one.model.casefold() or wanted in one.platform.casefold()
+    ]
+    return _rows(found, _last_changes())
+
+
 def columns() -> tuple[Column, ...]:
     """The columns of the grid, in the order of each row's cells."""
     return tuple(Column(scenario=name, metric=METRICS[HEADLINE[name]]) for name in SCENARIOS)
 
 
-def _pairs() -> list[_Pair]:
-    done = Max("id", filter=Q(state=RunState.SUCCEEDED))
-    runs = Run.objects.filter(compared__isnull=True)  # a session has no result of its own
-    rows = runs.values("workload_id", "platform_id").annotate(newest=Max("id"), done=done)
-    return [
-        _Pair(
-            workload_id=row["workload_id"],
-            platform_id=row["platform_id"],
-            newest=row["newest"],
-            measured=row["done"],
-        )
-        for row in rows.order_by()
-    ]
+def _rows(
+    standings: Sequence[StandingFacts], changes: dict[tuple[int, int], LastChange]
+) -> tuple[Row, ...]:
+    places: dict[tuple[str, str], list[StandingFacts]] = defaultdict(list)
+    for one in standings:
+        places[one.model, one.platform].append(one)
+    return tuple(_row(places[place], changes) for place in sorted(places))
 
 
-def _runs(pairs: Iterable[_Pair]) -> dict[int, Run]:
-    """The newest run of every pair."""
-    rows = Run.objects.filter(pk__in=[pair.newest for pair in pairs])
-    return {
-        run.pk: run
-        for run in rows.select_related("workload__model", "platform").defer("spec", "log_tail")
-    }
-
-
-def _newest_per_cell(pairs: Iterable[_Pair], runs: dict[int, Run]) -> dict[_Place, list[_Pair]]:
-    """Pairs by their place in the grid, the most recently run workload first."""
-    places: dict[_Place, list[_Pair]] = defaultdict(list)
-    for pair in pairs:
-        run = runs[pair.newest]
-        places[run.workload.model_id, run.platform_id, run.workload.scenario].append(pair)
-    for place in places.values():
-        place.sort(key=lambda pair: -pair.newest)
-    return places
-
-
-def _rows(places: dict[_Place, list[_Pair]], runs: dict[int, Run]) -> tuple[Row, ...]:
-    shown = [place[0] for place in places.values()]
-    measures = _measures(shown, runs)
-    rows: dict[tuple[int, int], list[_Place]] = defaultdict(list)
-    for place in places:
-        rows[place[:2]].append(place)
-    made = []
-    for found in rows.values():
-        cells = {place[2]: _cell(places[place], runs, measures) for place in found}
-        run = runs[places[found[0]][0].newest]
-        made.append(
-            Row(
-                model=run.workload.model.name,
-                title=run.workload.model.title,
-                platform=run.platform.slug,
-                cells=tuple(cells.get(scenario) for scenario in SCENARIOS),
-            )
-        )
-    return tuple(sorted(made, key=lambda row: (row.model, row.platform)))
-
-
-def _cell(place: Sequence[_Pair], runs: dict[int, Run], measures: dict[int, Measure]) -> Cell:
-    run = runs[place[0].newest]
-    return Cell(
-        scenario=run.workload.scenario,
-        workload=run.workload.label,
-        newest_run_id=run.pk,
-        newest_state=run.state,
-        newest_at=run.ended_at or run.started_at or run.created_at,
-        measure=measures.get(place[0].measured or 0),
-        others=len(place) - 1,
+def _row(found: Sequence[StandingFacts], changes: dict[tuple[int, int], LastChange]) -> Row:
+    first = found[0]
+    traced = max(
+        (one for one in found if one.roofline is not None),
+        key=lambda one: one.trace_run_id or 0,
+        default=None,
+    )
+    return Row(
+        model=first.model,
+        title=first.title,
+        platform=first.platform,
+        cells=tuple(_cell([one for one in found if one.scenario == name]) for name in SCENARIOS),
+        roofline=traced.roofline if traced else None,
+        counted=traced.counted if traced else None,
+        change=changes.get((first.model_id, first.platform_id)),
+        newest_at=first.newest.at if first.newest else None,
     )
 
 
-def _measures(pairs: Iterable[_Pair], runs: dict[int, Run]) -> dict[int, Measure]:
-    """The headline value of each pair's measured run, with the values before it."""
-    scenarios = {
-        pair.measured: runs[pair.newest].workload.scenario for pair in pairs if pair.measured
-    }
-    values = _values(scenarios)
-    history = _histories([pair for pair in pairs if pair.measured])
-    found: dict[int, Measure] = {}
-    for run_id, scenario in scenarios.items():
-        row = values.get((run_id, HEADLINE[scenario]))
-        if row is not None:
-            found[run_id] = _measure(run_id, row, history.get((run_id, row.name), ()))
+def _cell(found: Sequence[StandingFacts]) -> Cell | None:
+    """The workload that ran last stands for the scenario; those measured come first."""
+    if not found:
+        return None
+    shown = next((one for one in found if one.measure), found[0])
+    ratios = [ratio for one in found if one.measure and (ratio := one.measure.ratio)]
+    return Cell(
+        scenario=shown.scenario,
+        workload=shown.workload,
+        workload_id=shown.workload_id,
+        measure=shown.measure,
+        ratio=math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios else None,
+        ratios=len(ratios),
+        others=len(found) - 1,
+    )
+
+
+def _last_changes() -> dict[tuple[int, int], LastChange]:
+    """The newest verdict by model and platform, in one query."""
+    rows = ComparedWorkload.objects.filter(~Q(verdict=""), comparison__ended_at__isnull=False)
+    columns = (
+        "workload__model_id",
+        "comparison__platform_id",
+        "workload__scenario",
+        "verdict",
+        "effect",
+        "comparison_id",
+        "comparison__ended_at",
+    )
+    found: dict[tuple[int, int], LastChange] = {}
+    for row in rows.order_by("-comparison_id", "position").values_list(*columns)[:COMPARISONS]:
+        if row[6] is None or (row[0], row[1]) in found:
+            continue
+        found[row[0], row[1]] = LastChange(
+            scenario=row[2],
+            verdict=row[3],
+            effect=row[4],
+            tone={"faster": "better", "slower": "worse"}.get(row[3], ""),
+            address=reverse("comparison-detail", args=[row[5]]),
+            at=row[6],
+        )
     return found
 
 
-def _values(run_ids: Iterable[int]) -> dict[tuple[int, str], MetricValue]:
-    rows = MetricValue.objects.filter(
-        result__run_id__in=list(run_ids), name__in=HEADLINE.values()
-    ).select_related("result")
-    light = rows.defer("samples", "percentiles", "result__document", "result__environment")
-    return {(row.result.run_id, row.name): row for row in light}
+def _slower() -> Iterator[Attention]:
+    """Confirmed slow-downs that nobody has acknowledged or fixed, the newest first."""
+    rows = Change.objects.filter(
+        state=ChangeState.CONFIRMED, direction=ChangeDirection.SLOWER
+    ).select_related("workload__model", "platform", "after_commit")
+    for row in rows.order_by("-state_at", "-id"):
+        sha = row.after_commit.sha[:10]
+        yield Attention(
+            kind="slower",
+            title=f"{units.change(row.shown_effect)} with {sha}",
+            model=row.workload.model.name,
+            platform=row.platform.slug,
+            scenario=row.workload.scenario,
+            workload=row.workload.label,
+            text=_culprit(row),
+            address=reverse("change-detail", args=[row.pk]),
+            at=row.state_at,
+        )
 
 
-def _histories(pairs: Sequence[_Pair]) -> dict[tuple[int, str], tuple[float, ...]]:
-    """Headline values of the last runs of each pair, oldest first; key: measured run, metric."""
-    owner = {(pair.workload_id, pair.platform_id): pair.measured or 0 for pair in pairs}
-    since = max(owner.values(), default=0) - RECENT_RUNS
-    rows = MetricValue.objects.filter(
-        name__in=HEADLINE.values(),
-        result__run_id__gt=since,
-        result__run__workload_id__in={pair.workload_id for pair in pairs},
-    ).order_by("-result__run_id")
-    found: dict[tuple[int, str], list[float]] = defaultdict(list)
-    columns = ("result__run__workload_id", "result__run__platform_id", "name", "value")
-    for workload_id, platform_id, name, value in rows.values_list(*columns):
-        run_id = owner.get((workload_id, platform_id))
-        if run_id is not None and len(found[run_id, name]) < HISTORY:
-            found[run_id, name].append(value)
-    return {key: tuple(reversed(values)) for key, values in found.items()}
+def _culprit(row: Change) -> str:
+    """The commit's subject, and the operator that took most of it where that is known."""
+    operator = f" Most of it: {row.culprit}." if row.culprit else ""
+    return f"{row.after_commit.subject}.{operator}"
 
 
-def _measure(run_id: int, row: MetricValue, history: tuple[float, ...]) -> Measure:
-    return Measure(
-        run_id=run_id,
-        metric=row.name,
-        title=METRICS[row.name].title,
-        unit=row.unit,
-        direction=row.direction,
-        value=row.value,
-        spread=row.iqr / 2 if row.iqr is not None and row.n > 1 else None,
-        n=row.n,
-        history=history,
-    )
+def _failed(standings: Iterable[StandingFacts]) -> list[Attention]:
+    """Workloads whose newest run did not succeed, the last to end first."""
+    found = [
+        Attention(
+            kind="failed",
+            title=one.newest.kind,
+            model=one.model,
+            platform=one.platform,
+            scenario=one.scenario,
+            workload=one.workload,
+            text=one.newest.message,
+            address=reverse("run-detail", args=[one.newest.run_id]),
+            at=one.newest.at,
+            state=one.newest.state,
+        )
+        for one in standings
+        if one.newest is not None and one.newest.unsuccessful
+    ]
+    return sorted(found, key=lambda item: item.at or db_now(), reverse=True)
 
 
-def _attention(run: Run) -> Attention:
+def _silent(standings: Iterable[StandingFacts], now: datetime) -> list[Attention]:
+    """Models on platforms without any result, and those measured too long ago."""
+    places: dict[tuple[str, str], list[StandingFacts]] = defaultdict(list)
+    for one in standings:
+        places[one.model, one.platform].append(one)
+    found = [item for place in places.values() if (item := _silence(place, now))]
+    return sorted(found, key=lambda item: (item.kind, item.model, item.platform))
+
+
+def _silence(found: Sequence[StandingFacts], now: datetime) -> Attention | None:
+    newest = [one.newest for one in found if one.newest]
+    if any(run.active or run.unsuccessful for run in newest):
+        return None  # something is on its way, or is told as a failure already
+    first = found[0]
+    moments = [one.measure.at for one in found if one.measure and one.measure.at]
+    if moments and now - max(moments) < STALE_AFTER:
+        return None
+    kind = "stale" if moments else "never"
+    said = "not measured for a long time" if moments else "never measured"
     return Attention(
-        run_id=run.pk,
-        model=run.workload.model.name,
-        scenario=run.workload.scenario,
-        workload=run.workload.label,
-        platform=run.platform.slug,
-        state=run.state,
-        kind=run.get_failure_kind_display(),
-        message=run.failure_message,
-        ended_at=run.ended_at,
+        kind=kind,
+        title=said,
+        model=first.model,
+        platform=first.platform,
+        scenario="",
+        workload="",
+        text="Its last result is old: what holds today is not known."
+        if moments
+        else "No run of it has a result yet.",
+        address=reverse("model-detail", args=[first.model, first.platform]),
+        at=max(moments) if moments else None,
     )

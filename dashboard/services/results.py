@@ -14,8 +14,10 @@ import msgspec
 
 from dashboard.models import MetricValue, Run
 from dashboard.models import Result as ResultRow
+from dashboard.services import history
 from dashboard.services.clock import db_now
 from dashboard.services.contract import StoredFile
+from dashboard.services.stacks import note_stack
 from profiler.errors import UserError
 from profiler.metrics import METRICS
 from profiler.types import Environment, Metric, Result
@@ -64,6 +66,8 @@ def store(run: Run, fence: int, parsed: Parsed) -> None:
         stored_at=db_now(),
     )
     MetricValue.objects.bulk_create(_row(row, metric) for metric in parsed.result.metrics)
+    history.note_result(run)
+    note_stack(run, parsed.environment)
 
 
 def _row(result: ResultRow, metric: Metric) -> MetricValue:

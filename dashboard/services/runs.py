@@ -25,7 +25,7 @@ from dashboard.models import (
     User,
     Workload,
 )
-from dashboard.services import audit, catalog, events
+from dashboard.services import audit, catalog, events, history
 from dashboard.services.clock import db_now
 from dashboard.services.spec_fields import variant_of
 from dashboard.services.sweep import end_run
@@ -188,6 +188,7 @@ def _insert(spec: RunSpec, shared: _Shared) -> Run:
     user = shared.user
     events.record(run, "queued", now, f"by {user}" if user else "by the system")
     events.ring_for_run(run, now)
+    history.note_queued(run)
     audit.note(user, "run.create", f"run {run.pk}", {"workload": run.workload.hash})
     return run
 

@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from dashboard.panels.standing import times, tone_of
 from profiler import units
 from profiler.errors import printable
 
@@ -29,6 +30,8 @@ register.filter("share", units.share)
 register.filter("change", units.change)
 register.filter("rate", units.rate)
 register.filter("quantity", units.quantity)
+register.filter("times", times)
+register.filter("tone", tone_of)
 
 _CHIPS: dict[str, tuple[str, str]] = {
     "queued": ("", "wait"),
@@ -149,6 +152,12 @@ def _query(context: template.Context, **changes: object) -> str:
 def query_without(context: template.Context, *names: str) -> str:
     """The parameters of the address without some of them: `?q=a`, or `?` alone."""
     return _query(context, **dict.fromkeys(names))
+
+
+@register.simple_tag(takes_context=True)
+def query_with(context: template.Context, name: str, value: object) -> str:
+    """The parameters of the address with one of them changed, its name a variable."""
+    return _query(context, **{name: value})
 
 
 @register.inclusion_tag("dashboard/_sorted_th.html", takes_context=True)

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseNotAllowed
 from django.shortcuts import render
 from django_htmx.middleware import HtmxDetails
 
-from dashboard.models import Note, Run, User
+from dashboard.models import Annotation, Note, Run, User
 
 P = ParamSpec("P")
 
@@ -58,6 +58,11 @@ def post_only(
 def may_change(user: User, note: Note) -> bool:
     """A note is its author's; admins may change anybody's."""
     return user.may_admin or (user.may_operate and note.author_id == user.pk)
+
+
+def may_remove(user: User, annotation: Annotation) -> bool:
+    """An annotation is its author's; admins may remove anybody's."""
+    return user.may_admin or (user.may_operate and annotation.author_id == user.pk)
 
 
 def may_cancel(user: User, run: Run) -> bool:

@@ -15,6 +15,8 @@ from django.test import Client
 from django.urls import reverse
 
 from dashboard.models import (
+    Bisect,
+    Change,
     Comparison,
     Iteration,
     Note,
@@ -29,6 +31,7 @@ from dashboard.models import (
 from dashboard.services.accounts import new_sign_in_link
 from dashboard.urls import urlpatterns
 from profiler.analysis.flame_document import pack
+from tests.bisects import make_bisect
 from tests.factories import (
     make_group,
     make_note,
@@ -40,6 +43,7 @@ from tests.factories import (
     store_artifact,
 )
 from tests.graphs import make_graph
+from tests.histories import make_change
 from tests.sources import make_comparison, make_explained
 from tests.tunings import make_iteration, make_tuning
 
@@ -71,6 +75,9 @@ SET = Rule(path={"set_id": "set"})
 TEMPLATE = Rule(path={"name": "template"})
 GROUP = Rule(path={"group_id": "group"})
 PLATFORM = Rule(path={"slug": "platform"})
+MODEL = Rule(path={"name": "model", "platform": "platform"})
+CHANGE = Rule(path={"change_id": "change"})
+BISECT = Rule(path={"bisect_id": "bisect"})
 COMPARISON = Rule(path={"comparison_id": "comparison"})
 COMPARED = Rule(path={"comparison_id": "comparison", "position": "position"})
 REPOSITORY = Rule(path={"repository_id": "repository"})
@@ -128,6 +135,25 @@ RULES: dict[str, Rule] = {
     "trace-redacted": TRACE,
     "trace-redact": Rule(get=None, post=302, roles=OPERATORS, path={"trace_id": "trace"}),
     "trace-again": Rule(get=None, post=302, roles=OPERATORS, path={"trace_id": "trace"}),
+    "change-list": PAGE,
+    "change-list-csv": PAGE,
+    "change-detail": CHANGE,
+    "change-points-csv": CHANGE,
+    "change-confirm": replace(CHANGE, get=None, post=302, roles=OPERATORS),
+    "change-acknowledge": replace(CHANGE, get=None, post=302, roles=OPERATORS),
+    "bisect-list": PAGE,
+    "bisect-new": Rule(post=422, roles=OPERATORS),
+    "bisect-detail": BISECT,
+    "bisect-live": BISECT,
+    "bisect-csv": BISECT,
+    "bisect-cancel": replace(BISECT, get=None, post=302, roles=OPERATORS),
+    "comparison-runs": PAGE,
+    "comparison-traces": PAGE,
+    # Files of nothing: test_compare_runs and test_compare_traces name what they are of.
+    "comparison-runs-csv": Rule(get=404),
+    "comparison-runs-markdown": Rule(get=404),
+    "comparison-traces-csv": Rule(get=404),
+    "comparison-traces-markdown": Rule(get=404),
     "comparison-list": PAGE,
     "comparison-new": Rule(post=422, roles=OPERATORS),
     "comparison-detail": COMPARISON,
@@ -160,6 +186,14 @@ RULES: dict[str, Rule] = {
     "repository-fetch": Rule(
         get=None, post=302, roles=OPERATORS, path={"repository_id": "repository"}
     ),
+    "model-list": PAGE,
+    "model-detail": MODEL,
+    "model-history-csv": MODEL,
+    "model-operators": MODEL,
+    "model-operators-csv": MODEL,
+    "model-annotate": replace(MODEL, post=422, roles=OPERATORS),
+    # Without a number nothing is removed; it leads back and says so.
+    "model-unannotate": replace(MODEL, get=None, post=302, roles=OPERATORS),
     "operator": PAGE,
     "note-list": PAGE,
     # Without a subject it leads to the list.
@@ -167,6 +201,15 @@ RULES: dict[str, Rule] = {
     "note-new": Rule(post=422, roles=OPERATORS),
     "note-edit": Rule(post=422, roles=OPERATORS, path={"note_id": "note"}),
     "note-delete": Rule(get=None, post=302, roles=OPERATORS, path={"note_id": "note"}),
+    "retention": PAGE,
+    "retention-policy": Rule(post=302, roles=("admin",)),
+    "retention-plan-csv": PAGE,
+    "retention-disk": PAGE,
+    "retention-disk-csv": PAGE,
+    "run-pin": Rule(get=None, post=302, roles=OPERATORS, path={"run_id": "run"}),
+    "run-unpin": Rule(get=None, post=302, roles=OPERATORS, path={"run_id": "run"}),
+    "trace-pin": Rule(get=None, post=302, roles=OPERATORS, path={"trace_id": "trace"}),
+    "trace-unpin": Rule(get=None, post=302, roles=OPERATORS, path={"trace_id": "trace"}),
     "status": PAGE,
     "glossary": PAGE,
     # Whoever is signed in is sent on to the overview.
@@ -192,6 +235,8 @@ class Scene:
     trace: Trace
     set: TraceSet
     note: Note
+    change: Change
+    bisect: Bisect
     comparison: Comparison
     iteration: Iteration
     user: User | None
@@ -208,6 +253,9 @@ class Scene:
             "template": "quick",
             "group": str(self.run.group_id),
             "platform": self.run.platform.slug,
+            "model": self.run.workload.model.name,
+            "change": str(self.change.pk),
+            "bisect": str(self.bisect.pk),
             "comparison": str(self.comparison.pk),
             "position": "0",
             "repository": str(self.comparison.repository_id),
@@ -243,8 +291,10 @@ def scene_for(db: None) -> Iterator[Callable[[str], Scene]]:
             trace=trace,
             set=whole,
             note=make_note(author=person),
+            bisect=make_bisect(),
             comparison=make_explained(make_comparison()),
             iteration=make_iteration(make_tuning()),
+            change=make_change(),
             user=user,
             person=person,
         )
@@ -305,7 +355,7 @@ def test_it_asks_for_a_sign_in_and_comes_back(name: str, scene_for: Callable[[st
 
 
 NUMBERS = {"note_id", "run_id", "trace_id", "set_id", "group_id", "user_id"}
-NUMBERS |= {"repository_id", "comparison_id"}
+NUMBERS |= {"repository_id", "comparison_id", "bisect_id"}
 NUMBERS |= {"tuning_id", "iteration_id"}
 NUMBERED = [name for name, rule in RULES.items() if NUMBERS & set(rule.path)]
 

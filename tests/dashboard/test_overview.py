@@ -11,8 +11,18 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from dashboard.models import RunState
+from dashboard.models import (
+    Change,
+    ChangeDirection,
+    ChangeKind,
+    ChangeState,
+    ComparedState,
+    ComparisonState,
+    Run,
+    RunState,
+)
 from dashboard.queries import overview as queries
+from tests.dashboard import histories
 from tests.factories import (
     make_heartbeat,
     make_metric,
@@ -22,6 +32,7 @@ from tests.factories import (
     make_spec,
     make_trace,
 )
+from tests.sources import make_comparison
 
 
 def page_of(client: Client) -> str:
@@ -55,21 +66,51 @@ def test_it_tells_a_viewer_who_can_start(viewer_client: Client) -> None:
     assert "/runs/new/" not in page
 
 
-def test_it_shows_value_spread_and_n(viewer_client: Client) -> None:
+def test_it_shows_the_first_value_with_its_spread(viewer_client: Client) -> None:
     measured()
     page = page_of(viewer_client)
-    assert ">7.62 ms</a>" in page
-    assert "± 100 µs" in page, "half the interquartile range"
-    assert "n = 10 · b1 in128 out32 float32" in page
+    assert "7.62 ms ± 100 µs · b1 in128 out32 float32" in page, "half the interquartile range"
+    assert ">Day-0</a>" in page, "there is nothing to hold it against yet"
     assert 'title="Time per output token: 7,620,000 ns, run' in page
+
+
+def test_it_shows_speed_against_day0(viewer_client: Client) -> None:
+    measured(12.1e6)
+    measured(7.62e6)
+    page = page_of(viewer_client)
+    assert '<a class="v better" href="/models/llama-tiny/cpu/?decode=' in page
+    assert ">1.59x faster</a>" in page
+    assert summary(page) == (
+        "Nothing needs a look. Since Day-0 llama-tiny decode on cpu is 1.59x faster."
+    )
+
+
+def test_several_workloads_count_by_their_geometric_mean(viewer_client: Client) -> None:
+    for batch, last in ((1, 5e6), (8, 20e6)):
+        measured(10e6, batch=batch)
+        measured(last, batch=batch)
+    cell = queries.overview().rows[0].cells[1]
+    assert cell is not None
+    assert cell.ratio == pytest.approx(1.0), "twice as fast, and half as fast"
+    assert (cell.ratios, cell.others) == (2, 1)
+
+
+def test_it_marks_an_environment_that_changed_since_day0(viewer_client: Client) -> None:
+    histories.measured(8e6)
+    assert "The environment changed since Day-0" not in page_of(viewer_client)
+    histories.measured(8e6, mark="b")
+    assert "The environment changed since Day-0" in page_of(viewer_client)
 
 
 def test_it_says_that_all_is_well(viewer_client: Client) -> None:
     measured()
     measured(scenario="prefill")
-    assert summary(page_of(viewer_client)) == (
-        "All 2 workloads are measured, and no newest run has failed."
+    page = page_of(viewer_client)
+    assert summary(page) == (
+        "Nothing needs a look. 2 of 2 workloads are measured; none has moved since Day-0."
     )
+    assert "not assessed yet" in page, "readiness"
+    assert "not known" in page, "the roofline"
 
 
 @pytest.mark.parametrize(
@@ -81,17 +122,68 @@ def test_it_names_a_workload_whose_newest_run_did_not_succeed(
     measured()
     make_run(state, failure_message="It <b>broke</b>")
     page = page_of(viewer_client)
-    assert summary(page).startswith("1 of 1 workload needs a look: the newest run of llama-tiny")
+    assert summary(page).startswith("1 thing needs a look: the newest run of llama-tiny decode on")
     assert "It &lt;b&gt;broke&lt;/b&gt;" in page
-    assert ">7.62 ms</a>" in page, "the last good number stays"
+    assert "7.62 ms" in page, "the last good number stays"
 
 
 def test_it_forgets_a_failure_after_a_success(viewer_client: Client) -> None:
     make_run(RunState.FAILED)
     measured()
     page = page_of(viewer_client)
-    assert "All" in summary(page) or "The one workload is measured" in summary(page)
-    assert "Nothing: every workload" in page
+    assert summary(page).startswith("Nothing needs a look.")
+    assert "Nothing: no confirmed slow-down" in page
+
+
+def test_a_confirmed_slow_down_comes_first(viewer_client: Client) -> None:
+    make_run(RunState.FAILED, spec=make_spec(model="other"))
+    first, second = histories.commits(2)
+    workload = histories.measured(8e6, first).workload
+    change = Change.objects.create(
+        repository=first.repository,
+        workload=workload,
+        platform=make_platform(),
+        metric="tpot",
+        comparable_hash="a" * 64,
+        kind=ChangeKind.STEP,
+        direction=ChangeDirection.SLOWER,
+        before_commit=first,
+        after_commit=second,
+        before_value=8e6,
+        after_value=8.4e6,
+        effect=0.05,
+        measured_effect=0.048,
+        p_value=1e-5,
+        state=ChangeState.CONFIRMED,
+        culprit="aten::<b>mm",
+        found_at=timezone.now(),
+        state_at=timezone.now(),
+    )
+    page = page_of(viewer_client)
+    assert summary(page).startswith(
+        "1 confirmed slow-down needs a look: llama-tiny decode on cpu +4.8 % with "
+        f"{second.sha[:10]}, and 1 more."
+    )
+    assert "Most of it: aten::&lt;b&gt;mm." in page
+    Change.objects.filter(pk=change.pk).update(state=ChangeState.ACKNOWLEDGED, reason="known")
+    assert queries.overview().slower == 0
+
+
+def test_it_names_what_nobody_measured_for_long_or_ever(db: None) -> None:
+    old = histories.measured(8e6)
+    assert queries.overview().attention == ()
+    Run.objects.filter(pk=old.pk).update(ended_at=timezone.now() - 2 * queries.STALE_AFTER)
+    make_run(RunState.CANCELLED, spec=make_spec(model="never"))
+    found = [(item.kind, item.model) for item in queries.overview().attention]
+    assert found == [("never", "never"), ("stale", "llama-tiny")]
+
+
+def test_it_shows_the_last_verdict(viewer_client: Client) -> None:
+    made = make_comparison(state=ComparisonState.ENDED, ended_at=timezone.now())
+    made.workloads.update(verdict="faster", effect=-0.062, state=ComparedState.SETTLED)
+    measured()
+    page = page_of(viewer_client)
+    assert f'<a href="/compare/{made.pk}/"><span class="chip better">▼ faster −6.2 % decode' in page
 
 
 def test_it_does_not_count_a_cancelled_run_as_a_problem(viewer_client: Client) -> None:
@@ -118,7 +210,7 @@ def test_it_draws_the_values_of_earlier_runs(viewer_client: Client) -> None:
         measured(value)
     cell = queries.overview().rows[0].cells[1]
     assert cell is not None and cell.measure is not None
-    assert cell.measure.history == (9e6, 8e6, 7e6)
+    assert cell.measure.recent == (9e6, 8e6, 7e6)
     assert "<polyline points=" in page_of(viewer_client)
 
 
