@@ -73,10 +73,10 @@ class NewComparisonForm(forms.Form):
         field.choices = choices
 
     def clean_baseline(self) -> str:
-        return _ref(self.cleaned_data["baseline"])
+        return clean_ref(self.cleaned_data["baseline"])
 
     def clean_candidate(self) -> str:
-        return _ref(self.cleaned_data["candidate"])
+        return clean_ref(self.cleaned_data["candidate"])
 
     def clean_run(self) -> int | None:
         number: int | None = self.cleaned_data["run"]
@@ -109,7 +109,8 @@ class NewComparisonForm(forms.Form):
         )
 
 
-def _ref(text: str) -> str:
+def clean_ref(text: str) -> str:
+    """A name that can be a commit, as it was written; else a `ValidationError` saying why."""
     try:
         return check_ref(text)
     except UserError as error:

@@ -6,10 +6,12 @@ import dataclasses
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
 from dashboard.models import (
+    Commit,
     ComparedState,
     ComparedWorkload,
     Comparison,
@@ -41,6 +43,12 @@ class ComparisonError(UserError):
     """A comparison that cannot be made, or not any more."""
 
     kind = "comparison"
+
+
+class UnreachedError(UserError):
+    """A repository that could not be fetched, so that its branches are not known."""
+
+    kind = "no_repository"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +88,16 @@ def create_comparison(wanted: NewComparison, user: User | None) -> Comparison:
 
 
 def specs_for(repository: Repository, wanted: Sequence[RunSpec]) -> tuple[RunSpec, ...]:
-    """The workloads as this repository measures them, checked.
+    """The workloads of a comparison as this repository measures them, checked."""
+    chosen = specs_at(repository, wanted)
+    for spec in chosen:
+        if spec.ranks > 1:
+            raise SpecError(f"spec.ranks is {spec.ranks}", "pairs are measured on one device")
+    return chosen
+
+
+def specs_at(repository: Repository, wanted: Sequence[RunSpec]) -> tuple[RunSpec, ...]:
+    """The workloads as commits of this repository are measured, checked.
 
     A repository with a factory brings its model: it takes the place of the
     workloads' own, and those that then are equal are one.
@@ -88,8 +105,6 @@ def specs_for(repository: Repository, wanted: Sequence[RunSpec]) -> tuple[RunSpe
     chosen = [_with_factory(repository, spec) for spec in wanted]
     for spec in chosen:
         specs.check_model(specs.check(spec))
-        if spec.ranks > 1:
-            raise SpecError(f"spec.ranks is {spec.ranks}", "pairs are measured on one device")
     return tuple({specs.workload_hash(spec): spec for spec in chosen}.values())
 
 
@@ -147,22 +162,32 @@ def resolve_waiting() -> int:
     return count
 
 
-def _resolve(comparison: Comparison) -> bool:
-    row = comparison.repository
-    fetched = row.fetched_at is not None and row.fetched_at >= comparison.created_at
+def commits_of(
+    row: Repository, refs: tuple[str, str], asked_at: datetime
+) -> tuple[Commit, Commit] | None:
+    """The commits that two refs mean, once a fetch after `asked_at` was tried; None before.
+
+    Whole hashes need no fetch that works. Raises `UserError` when one is not to be had.
+    """
+    fetched = row.fetched_at is not None and row.fetched_at >= asked_at
     tried = row.state == FetchState.FAILED and row.wanted_at is None
-    whole = SHA.fullmatch(comparison.baseline_ref) and SHA.fullmatch(comparison.candidate_ref)
     if not fetched and not tried:
-        return False
-    if tried and not fetched and not whole:
-        _fail(comparison, UserError(row.reason, row.hint), "no_repository")
-        return True
+        return None
+    if not fetched and not all(SHA.fullmatch(ref) for ref in refs):
+        raise UnreachedError(row.reason, row.hint)
+    return repositories.resolve(row, refs[0]), repositories.resolve(row, refs[1])
+
+
+def _resolve(comparison: Comparison) -> bool:
+    refs = (comparison.baseline_ref, comparison.candidate_ref)
     try:
-        baseline = repositories.resolve(row, comparison.baseline_ref)
-        candidate = repositories.resolve(row, comparison.candidate_ref)
+        found = commits_of(comparison.repository, refs, comparison.created_at)
     except UserError as error:
         _fail(comparison, error, error.kind)
         return True
+    if found is None:
+        return False
+    baseline, candidate = found
     with transaction.atomic():
         won = Comparison.objects.filter(pk=comparison.pk, state=ComparisonState.RESOLVING).update(
             baseline=baseline, candidate=candidate, state=ComparisonState.MEASURING
