@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlencode
+
+from django.urls import reverse
 
 from dashboard.panels.table import Column, Table
 from profiler.analysis.changes import OperatorChange, OperatorSide
 from profiler.analysis.diff import Diff
 from profiler.units import change
 
+Traces = tuple[int | None, int | None]
+"""Numbers of the baseline's and of the candidate's trace."""
 
-def operator_table(found: Diff) -> Table[OperatorChange]:
-    """Rows in the order of the comparison: the surest and largest change first."""
+NAME_LIMIT = 200
+
+
+def operator_table(found: Diff, traces: Traces = (None, None)) -> Table[OperatorChange]:
+    """Rows in the order of the comparison: the surest and largest change first.
+
+    Times lead to the operator in the trace of their side, where `traces` says its number.
+    """
     device = found.measure == "device"
 
     def time(side: OperatorSide | None) -> int | None:
@@ -25,11 +36,11 @@ def operator_table(found: Diff) -> Table[OperatorChange]:
     return Table(
         name="operators",
         noun="operators",
-        about=f"{found.measure.capitalize()} time per step of both profiled launches, the change "
+        about=f"{found.measure.capitalize()} time per step of both recordings, the change "
         "that is surest and largest first. Sure means beyond the noise of the steps, after "
         f"correction for {found.tested} tests.",
         rows=found.rows,
-        columns=_columns(time, share),
+        columns=_columns(time, share, traces),
         search="operator",
     )
 
@@ -37,6 +48,7 @@ def operator_table(found: Diff) -> Table[OperatorChange]:
 def _columns(
     time: Callable[[OperatorSide | None], int | None],
     share: Callable[[OperatorChange], float | None],
+    traces: Traces,
 ) -> tuple[Column[OperatorChange], ...]:
     return (
         Column(key="operator", title="Operator", kind="mono", value=lambda row: row.operator),
@@ -44,8 +56,18 @@ def _columns(
         Column(
             key="relative", title="Relative", kind="text", value=lambda row: _relative(row, time)
         ),
-        Column(key="baseline", title="Baseline", value=lambda row: time(row.baseline)),
-        Column(key="candidate", title="Candidate", value=lambda row: time(row.candidate)),
+        Column(
+            key="baseline",
+            title="Baseline",
+            value=lambda row: time(row.baseline),
+            link=lambda row: _in_trace(traces[0], row.baseline),
+        ),
+        Column(
+            key="candidate",
+            title="Candidate",
+            value=lambda row: time(row.candidate),
+            link=lambda row: _in_trace(traces[1], row.candidate),
+        ),
         Column(key="share", title="Share", kind="share", value=share),
         Column(
             key="baseline_calls",
@@ -70,6 +92,14 @@ def _columns(
         Column(key="module", title="Module", kind="mono", value=lambda row: row.module),
         Column(key="shapes", title="Shapes", kind="mono", value=lambda row: row.shapes, chars=40),
     )
+
+
+def _in_trace(trace_id: int | None, side: OperatorSide | None) -> str:
+    """The operator in the table of its trace; empty without one."""
+    if trace_id is None or side is None or not side.names:
+        return ""
+    query = urlencode({"op": side.names[0][:NAME_LIMIT]})
+    return f"{reverse('trace-operators', args=[trace_id])}?{query}"
 
 
 def _relative(row: OperatorChange, time: Callable[[OperatorSide | None], int | None]) -> str:

@@ -63,11 +63,11 @@ def markdown(view: ComparisonView, address: str) -> str:
     """The verdict and one table, for a review or an issue."""
     row = view.row
     lines = [
-        f"**{_cell(view.sentence)}**",
+        f"**{markdown_cell(view.sentence)}**",
         "",
         f"Baseline {_commit(row.baseline_ref, row.baseline)}, "
         f"candidate {_commit(row.candidate_ref, row.candidate)}, "
-        f"on {_cell(row.platform.slug)}, margin ±{row.margin * 100:g} %. "
+        f"on {markdown_cell(row.platform.slug)}, margin ±{row.margin * 100:g} %. "
         f"Numerics: not checked. {address}",
         "",
         "| workload | verdict | change (95 %) | pairs | dropped |",
@@ -146,18 +146,18 @@ def _line(item: WorkloadView) -> str:
     name = f"{item.row.workload.model.name} {item.row.workload}"
     told = item.row.message if item.row.state == "failed" else item.verdict.state
     return (
-        f"| {_cell(name)} | {_cell(told)} | {item.figures or units.MISSING} "
+        f"| {markdown_cell(name)} | {markdown_cell(told)} | {item.figures or units.MISSING} "
         f"| {item.verdict.counts.used} | {item.failed} |"
     )
 
 
 def _commit(ref: str, commit: object) -> str:
     sha = getattr(commit, "sha", "")[:10]
-    subject = _cell(getattr(commit, "subject", ""))
-    return f"`{sha or _cell(ref)}` {subject}".rstrip()
+    subject = markdown_cell(getattr(commit, "subject", ""))
+    return f"`{sha or markdown_cell(ref)}` {subject}".rstrip()
 
 
-def _cell(text: str) -> str:
+def markdown_cell(text: str) -> str:
     """Foreign text that neither breaks the table nor becomes markup."""
     plain = printable(text, 200)
     return "".join(f"\\{char}" if char in "\\`*_{}[]<>|#!&" else char for char in plain)
