@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from csp.constants import NONE, SELF, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
 
-from dashboard import environ, sqlite, viewer
+from dashboard import environ, mail, sqlite, viewer
 
 sqlite.use_bundled()
 
@@ -167,6 +167,20 @@ RUN_MEMORY_BYTES = int(environ.number("RUN_MEMORY_BYTES", 0))
 INGEST_LIMIT_S = environ.number("INGEST_LIMIT_S", 300, low=1)
 INGEST_MEMORY_BYTES = int(environ.number("INGEST_MEMORY_BYTES", 3 * 2**30, low=2**28))
 PLATFORM = environ.text("PLATFORM", "cpu")
+
+# Announcements: without a mail server no mail leaves, without an address mails carry no link.
+BASE_URL = environ.text("BASE_URL").rstrip("/")
+if BASE_URL and urlsplit(BASE_URL).scheme not in {"http", "https"}:
+    raise ImproperlyConfigured(f"BASE_URL={BASE_URL}: use https://host")
+_MAIL = mail.parse_mail_url(environ.text("EMAIL_URL"))
+EMAIL_ON = _MAIL.on
+EMAIL_BACKEND = _MAIL.backend
+EMAIL_HOST, EMAIL_PORT = _MAIL.host, _MAIL.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _MAIL.user, _MAIL.password
+EMAIL_USE_TLS, EMAIL_USE_SSL = _MAIL.starttls, _MAIL.tls
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = environ.text("EMAIL_FROM", "daybreak@localhost")
+CONFIRM_CHANGES = environ.flag("CONFIRM_CHANGES", default=True)
 
 TIME_ZONE = "UTC"
 USE_TZ = True

@@ -7,10 +7,8 @@ size of a pack.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,6 +21,7 @@ from typing import BinaryIO
 from dashboard import environ
 from dashboard.services.addresses import Address
 from profiler.errors import UserError, printable
+from workers.hosts import HostError, look_up
 from workers.launch import command_line
 
 FETCH_LIMIT_S = environ.number("FETCH_LIMIT_S", 300, low=1)
@@ -106,19 +105,10 @@ def reach_of(address: Address, *, private_network: bool) -> Reach:
 
 
 def _look_up(host: str, port: int, *, private_network: bool) -> str:
-    shown = printable(host, 80)
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError:
-        raise FetchError(f"The host {shown} is not known", "check the address") from None
-    addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
-    for address in addresses:
-        if address.is_link_local or not (private_network or address.is_global):
-            raise FetchError(
-                f"The host {shown} lies in a private network",
-                "an admin may allow that for this repository",
-            )
-    return str(addresses[0])
+        return look_up(host, port, private_network=private_network)
+    except HostError as error:
+        raise FetchError(error.message, f"{error.hint} for this repository") from None
 
 
 def git(

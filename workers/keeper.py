@@ -19,6 +19,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from workers.app import app
+from workers.automation import SCHEDULES_S, SEND_S, Sender, tend_schedules
 from workers.duty import process_name
 from workers.fetch import Fetcher
 from workers.server import local_server
@@ -29,6 +30,8 @@ BATCH = 50
 PUBLISH_S = 0.2
 GARBAGE_S = 3600.0
 FETCH_S = 1.0
+CHANGES_S = 5.0
+PRUNE_S = 20.0
 _PAUSE_LIMIT_S = 10.0
 
 
@@ -118,6 +121,28 @@ def _collect_garbage() -> None:
         logger.info("removed %d stored files that nothing names", count)
 
 
+def _bisect() -> None:
+    from dashboard.services import bisect_steps
+
+    bisect_steps.advance_all()
+
+
+def _tend_changes() -> None:
+    from dashboard.services import changes
+
+    count = changes.tend_changes()
+    if count:
+        logger.debug("tended %d histories and changes", count)
+
+
+def _prune() -> None:
+    from dashboard.services import retention
+
+    done = retention.tick()
+    if done is not None and done.files:
+        logger.info("removed %d stored files, %d bytes, by policy", done.files, done.size_bytes)
+
+
 def main() -> int:
     """Until SIGTERM or SIGINT."""
     stop = threading.Event()
@@ -129,12 +154,18 @@ def main() -> int:
     signal.signal(signal.SIGINT, on_signal)
     server = local_server()
     name = process_name()
+    scale = settings.TIME_SCALE
     loops = [
         Loop("publish", Publisher().publish_due, PUBLISH_S, stop),
         Loop("sweep", _sweep, settings.SWEEP_S, stop),
         Loop("reconcile", _reconcile, settings.RECONCILE_S / 2, stop),
         Loop("garbage", _collect_garbage, GARBAGE_S, stop),
+        Loop("prune", _prune, PRUNE_S, stop),
         Loop("fetch", Fetcher(stop).step, FETCH_S, stop),
+        Loop("schedules", tend_schedules, SCHEDULES_S / scale, stop),
+        Loop("announcements", Sender(stop).step, SEND_S / scale, stop),
+        Loop("bisect", _bisect, FETCH_S, stop),
+        Loop("changes", _tend_changes, CHANGES_S / settings.TIME_SCALE, stop),
         Loop(
             "presence",
             lambda: server.beat(name, "keeper", platform="", detail=""),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from dashboard.models import GroupKind, Platform, Run, Template, TemplateVersion, User
+from dashboard.models import Commit, GroupKind, Platform, Run, Template, TemplateVersion, User
 from dashboard.services import audit, template_text
 from dashboard.services.clock import db_now
 from dashboard.services.runs import NewGroup, create_runs
@@ -122,11 +122,15 @@ def queue_template(
     user: User | None,
     seed: int,
     key: str | None,
+    commit: Commit | None = None,
 ) -> list[Run]:
-    """Queue `specs` as one group in the random order of `seed`, all or none, once per `key`."""
+    """Queue `specs` as one group in the random order of `seed`, all or none, once per `key`.
+
+    With `commit` it is checked out for them.
+    """
     group = NewGroup(kind=GroupKind.TEMPLATE, version=version, seed=seed)
     order = matrices.shuffled(specs, seed)
-    return create_runs(order, platform=platform, user=user, key=key, group=group)
+    return create_runs(order, platform=platform, user=user, key=key, group=group, commit=commit)
 
 
 def _differs(version: TemplateVersion, matrix: Matrix) -> bool:

@@ -1,0 +1,227 @@
+"""Queues what schedules fired, as far as the budget of the platform allows. For the keeper.
+
+A firing waits until its commit is known and the device time it usually takes
+fits into what is left of the day. Firings of a platform are queued in their
+order: a cheap one does not overtake, unless the one before can never fit.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from dashboard.models import (
+    Budget,
+    FetchState,
+    Firing,
+    FiringState,
+    Platform,
+    Repository,
+    Run,
+    Wait,
+    Workload,
+)
+from dashboard.models.runs import ACTIVE
+from dashboard.services import repositories, templates
+from dashboard.services.automation import specs_of
+from dashboard.services.clock import db_now
+from dashboard.services.estimates import usual_ns
+from profiler import spec as specs
+from profiler import units
+from profiler.errors import UserError, printable
+from profiler.types import RunSpec
+
+LOOK_AGAIN = timedelta(minutes=1)
+"""How often a firing over the budget is looked at again."""
+
+_NS_A_MINUTE = 60e9
+
+
+def queue_waiting() -> int:
+    """Queue every waiting firing that may go now; how many went."""
+    now = db_now()
+    held: set[int] = set()
+    count = 0
+    rows = Firing.objects.filter(state=FiringState.WAITING).order_by("id")
+    for pk, platform, wait, not_before in rows.values_list(
+        "pk", "schedule__platform_id", "wait", "not_before"
+    ):
+        if platform in held:
+            continue
+        if not_before > now:
+            held |= {platform} if wait == Wait.BUDGET else set()
+            continue
+        state, wait = decide(pk)
+        count += state == FiringState.QUEUED
+        held |= {platform} if wait == Wait.BUDGET else set()
+    return count
+
+
+@transaction.atomic
+def decide(firing_id: int) -> tuple[str, str]:
+    """Queue one firing, let it wait, or skip it; its state and what it waits for."""
+    rows = Firing.objects.select_for_update(of=("self",)).filter(
+        pk=firing_id, state=FiringState.WAITING
+    )
+    related = ("schedule__platform", "schedule__repository", "version__template", "commit")
+    firing = rows.select_related(*related).first()
+    if firing is None:
+        return FiringState.SKIPPED, ""
+    try:
+        if _waits_for_fetch(firing):
+            return _wait(firing, Wait.FETCH, "waits for a fetch of its repository")
+        schedule = firing.schedule
+        wanted = specs_of(firing.version, schedule.platform, schedule.repository)
+    except UserError as error:
+        return _skip(firing, error.line())
+    _estimate(firing, wanted)
+    short = _shortage(firing, schedule.platform)
+    if short is not None:
+        return _wait(firing, short.wait, short.reason, later=LOOK_AGAIN / settings.TIME_SCALE)
+    return _queue(firing, wanted)
+
+
+def _waits_for_fetch(firing: Firing) -> bool:
+    """Whether the commit of a firing of a branch cannot be known yet; sets it once it is.
+
+    Raises `UserError` when the repository or the branch cannot be had.
+    """
+    row = firing.schedule.repository
+    if row is None or firing.commit is not None:
+        return False
+    if row.fetched_at is None or row.fetched_at < firing.created_at:
+        if row.state == FetchState.FAILED and row.wanted_at is None and firing.wait == Wait.FETCH:
+            raise UserError(f"{row.slug} could not be fetched: {row.reason}", row.hint)
+        Repository.objects.filter(pk=row.pk, wanted_at__isnull=True).update(wanted_at=db_now())
+        return True
+    firing.commit = repositories.resolve(row, firing.schedule.branch)
+    return False
+
+
+def _estimate(firing: Firing, wanted: Sequence[RunSpec]) -> None:
+    """How long its runs usually take there, one after another."""
+    hashes = [specs.workload_hash(spec) for spec in wanted]
+    known = _usual_by_hash(hashes, firing.schedule.platform_id)
+    times = [known[digest] for digest in hashes if digest in known]
+    firing.runs = len(wanted)
+    firing.usual_ns = sum(times) if times else None
+    firing.unknown_runs = len(wanted) - len(times)
+
+
+def _usual_by_hash(hashes: Sequence[str], platform_id: int) -> dict[str, float]:
+    rows = dict(Workload.objects.filter(hash__in=set(hashes)).values_list("pk", "hash"))
+    return {rows[pk]: took for pk, took in usual_ns(rows, platform_id).items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shortage:
+    """Why a firing does not fit into the day."""
+
+    wait: Wait
+    reason: str
+
+
+def _shortage(firing: Firing, platform: Platform) -> _Shortage | None:
+    """None when it fits. A firing without any history goes while something is left."""
+    # The lock makes two keepers ask one after the other.
+    budget = Budget.objects.select_for_update().filter(platform=platform).first()
+    if budget is None:
+        return None
+    limit_ns = budget.minutes_per_day * _NS_A_MINUTE
+    used = used_today_ns(platform, db_now())
+    needs = firing.usual_ns or 0.0
+    a_day = f"{units.duration(limit_ns)} of device time a day on {platform.slug}"
+    if needs > limit_ns or limit_ns == 0:
+        what = f"needs {units.duration(firing.usual_ns)}" if needs else "needs device time"
+        return _Shortage(
+            wait=Wait.TOO_LARGE,
+            reason=f"{what}, and schedules may use {a_day}: raise the budget or drop this firing",
+        )
+    if used + needs <= limit_ns and used < limit_ns:
+        return None
+    what = f"; this needs {units.duration(needs)}" if needs else ""
+    return _Shortage(
+        wait=Wait.BUDGET,
+        reason=f"over the budget: {units.duration(used)} of {a_day} are used or queued{what}; "
+        "it waits for the next day (UTC)",
+    )
+
+
+def used_today_ns(platform: Platform, now: datetime) -> float:
+    """Device time that schedules used of the platform today; see `used_today`."""
+    return used_today(now, platform).get(platform.pk, 0.0)
+
+
+def used_today(now: datetime, platform: Platform | None = None) -> Mapping[int, float]:
+    """Platform -> device time of schedules' runs since midnight UTC, and of those to come.
+
+    A run that has not ended counts with its share of what its firing usually
+    takes, or with what it took so far if that is more.
+    """
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    runs = Run.objects.filter(group__firing__isnull=False).select_related("group__firing")
+    if platform is not None:
+        runs = runs.filter(platform=platform)
+    total: dict[int, float] = defaultdict(float)
+    active = runs.filter(state__in=ACTIVE)
+    for run in active.defer("spec", "log_tail"):
+        total[run.platform_id] += _expected_ns(run, midnight, now)
+    ended = runs.filter(ended_at__gte=midnight, started_at__isnull=False)
+    for place, started_at, ended_at in ended.values_list("platform_id", "started_at", "ended_at"):
+        if started_at is not None and ended_at is not None:
+            total[place] += _ns_between(max(started_at, midnight), ended_at)
+    return total
+
+
+def _expected_ns(run: Run, midnight: datetime, now: datetime) -> float:
+    assert run.group is not None  # by the filter
+    firing = run.group.firing
+    known = firing.runs - firing.unknown_runs
+    usual = firing.usual_ns / known if firing.usual_ns and known else 0.0
+    so_far = _ns_between(max(run.started_at, midnight), now) if run.started_at else 0.0
+    return max(usual, so_far)
+
+
+def _ns_between(start: datetime, end: datetime) -> float:
+    return max(0.0, (end - start).total_seconds() * 1e9)
+
+
+def _queue(firing: Firing, wanted: Sequence[RunSpec]) -> tuple[str, str]:
+    """The runs and the note that they were queued are stored together, or neither is."""
+    runs = templates.queue_template(
+        firing.version,
+        wanted,
+        platform=firing.schedule.platform,
+        user=None,
+        seed=secrets.randbits(templates.SEED_BITS),
+        key=None,
+        commit=firing.commit,
+    )
+    firing.group = runs[0].group
+    return _settle(firing, FiringState.QUEUED)
+
+
+def _skip(firing: Firing, reason: str) -> tuple[str, str]:
+    return _settle(firing, FiringState.SKIPPED, reason)
+
+
+def _settle(firing: Firing, state: FiringState, reason: str = "") -> tuple[str, str]:
+    firing.state, firing.wait = state, ""
+    firing.reason, firing.decided_at = printable(reason, 500), db_now()
+    firing.save()
+    return state, ""
+
+
+def _wait(
+    firing: Firing, wait: Wait, reason: str, *, later: timedelta = timedelta(0)
+) -> tuple[str, str]:
+    firing.wait, firing.reason = wait, printable(reason, 500)
+    firing.not_before = db_now() + later
+    firing.save()
+    return FiringState.WAITING, wait
