@@ -8,7 +8,7 @@ from django.db import models
 class Artifact(models.Model):
     """Bytes in the store under their SHA-256; the file is durable before the row exists.
 
-    A row outlives a file that a policy removed: it says what the bytes were, when they went and why.
+    A row outlives a file that a policy removed: it says what went, when and why.
     """
 
     sha256 = models.CharField(max_length=64, unique=True)

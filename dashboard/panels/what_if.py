@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dashboard.models import Trace
 from dashboard.queries.replays import read_steps
 from dashboard.queries.reports import read_report
+from dashboard.services.artifacts import removal_of
 from profiler.analysis.findings.scene import folded
 from profiler.analysis.findings.what_if import Price
 from profiler.analysis.questions import CHANGES, NAME_CHARS, SUBJECTS, answer, parse_question
@@ -69,7 +70,7 @@ class WhatIfPanel:
 
 def what_if_panel(trace: Trace, data: Mapping[str, str]) -> WhatIfPanel:
     """The box; raises `UserError` when what was stored cannot be read."""
-    if trace.report is None or trace.replay is None:
+    if trace.report is None or trace.replay is None or trace.replay.removed_at is not None:
         return WhatIfPanel(row=trace, reason=_why_not(trace))
     report, steps = read_report(trace.report.sha256), read_steps(trace.replay.sha256)
     given = {field: data.get(name, "") for field, name in FIELDS.items()}
@@ -95,6 +96,8 @@ def what_if_panel(trace: Trace, data: Mapping[str, str]) -> WhatIfPanel:
 
 
 def _why_not(trace: Trace) -> str:
+    if trace.replay is not None and trace.replay.removed_at is not None:
+        return f"{removal_of(trace.replay).message}."
     if trace.report is not None and read_report(trace.report.sha256).pricing is None:
         return "Its steps cannot be replayed: the work of its device was not recorded."
     return "It was read before questions could be asked: read it again."

@@ -70,6 +70,9 @@ WORDS: dict[str, str] = {
     "bus bandwidth": "Payload by time, times the traffic of the collective: comparable with the "
     "links of the machine.",
     "redacted copy": "A trace without credentials, environment, home folders, host and user names.",
+    "retention": "How many days raw traces and columns are kept. Summaries, samples, results and "
+    "verdicts stay for ever.",
+    "pin": "A run or trace whose files no policy removes, with who wants that and why.",
     "operator": "A host-side operation such as aten::mm.",
     "kernel": "A device activity that an operator launched.",
     "self time": "Time inside an operator without the operators it called.",

@@ -1,7 +1,8 @@
 """The content-addressed store: the file is durable first, the row follows.
 
 A crash between the two leaves a file without a row, which `collect_garbage`
-removes after a day; a row without a file cannot happen.
+removes after a day. Removing goes the other way round: the row is marked
+first, the file follows. A row that is not marked always has its file.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import BinaryIO, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
+from django.db import transaction
 
 from dashboard.models import Artifact
 from dashboard.services.clock import db_now
@@ -41,6 +43,12 @@ class DamagedError(UserError):
     kind = "damaged"
 
 
+class RemovedError(UserError):
+    """A retention policy removed the file."""
+
+    kind = "removed"
+
+
 class Store(Protocol):
     """Where bytes live under their SHA-256."""
 
@@ -49,6 +57,7 @@ class Store(Protocol):
     def renew(self, sha256: str) -> bool: ...
     def remove(self, sha256: str) -> None: ...
     def old(self, age: timedelta) -> Iterator[str]: ...
+    def is_old(self, sha256: str, age: timedelta) -> bool: ...
     def free_bytes(self) -> int | None: ...
 
 
@@ -107,6 +116,14 @@ class FolderStore:
                 else:
                     yield path.name
 
+    def is_old(self, sha256: str, age: timedelta) -> bool:
+        """Whether nobody stored it within `age`; also what is not there."""
+        try:
+            stored_s = self._path(sha256).stat().st_mtime
+        except FileNotFoundError:
+            return True
+        return stored_s < db_now().timestamp() - age.total_seconds()
+
     def free_bytes(self) -> int | None:
         self.root.mkdir(parents=True, exist_ok=True)
         return shutil.disk_usage(self.root).free
@@ -145,6 +162,12 @@ class BucketStore:
             if self.storage.get_modified_time(name) < limit:
                 yield name
 
+    def is_old(self, sha256: str, age: timedelta) -> bool:
+        """Whether nobody stored it within `age`; also what is not there."""
+        if not self.storage.exists(sha256):
+            return True
+        return bool(self.storage.get_modified_time(sha256) < db_now() - age)
+
     def free_bytes(self) -> int | None:
         return None
 
@@ -182,10 +205,31 @@ def keep(path: Path) -> Artifact:
     sha256 = digest_of(path)
     if not store().renew(sha256):
         store().add(path, sha256)
-    row, _ = Artifact.objects.get_or_create(
-        sha256=sha256, defaults={"size_bytes": size, "created_at": db_now()}
-    )
-    return row
+    return _row(path, sha256, size)
+
+
+def _row(path: Path, sha256: str, size: int) -> Artifact:
+    """The row of bytes that were just stored, or stored again.
+
+    One that was there is looked at under its lock, as whoever removes files does
+    (`drop_file`): either sees what the other did, so the bytes stay.
+    """
+    while True:
+        row, made = Artifact.objects.get_or_create(
+            sha256=sha256, defaults={"size_bytes": size, "created_at": db_now()}
+        )
+        if made:
+            return row
+        with transaction.atomic():
+            held = Artifact.objects.select_for_update().filter(pk=row.pk).first()
+            if held is None:
+                continue
+            if held.removed_at is not None:
+                held.removed_at, held.removal = None, ""
+                held.save(update_fields=["removed_at", "removal"])
+                if not store().renew(sha256):
+                    store().add(path, sha256)
+        return held
 
 
 def keep_all(paths: Iterable[tuple[str, Path]]) -> dict[str, Artifact]:
@@ -194,8 +238,26 @@ def keep_all(paths: Iterable[tuple[str, Path]]) -> dict[str, Artifact]:
 
 
 def open_artifact(sha256: str) -> BinaryIO:
-    """The stored bytes for reading; use as a context manager."""
-    return store().open(sha256)
+    """The stored bytes for reading; use as a context manager.
+
+    Raises `RemovedError` when a policy removed them, `FileNotFoundError` when they are lost.
+    """
+    try:
+        return store().open(sha256)
+    except FileNotFoundError:
+        row = Artifact.objects.filter(sha256=sha256, removed_at__isnull=False).first()
+        if row is None:
+            raise
+        raise removal_of(row) from None
+
+
+def removal_of(row: Artifact) -> RemovedError:
+    """When a file was removed and by which policy, as an error to show."""
+    return RemovedError(
+        f"The stored file {row.sha256[:12]} was removed on {row.removed_at:%Y-%m-%d} by policy: "
+        f"{row.removal}",
+        "its summaries stay; pin a run or a trace to keep its files",
+    )
 
 
 def read(sha256: str) -> bytes:
@@ -217,10 +279,19 @@ def fetch(sha256: str, target: Path) -> None:
 
 
 def collect_garbage() -> int:
-    """Remove stored files older than a day that no row names; how many."""
+    """Remove stored files older than a day that no row names or wants any more; how many."""
     names = list(store().old(GRACE))
-    known = set(Artifact.objects.filter(sha256__in=names).values_list("sha256", flat=True))
-    orphans = [name for name in names if name not in known]
-    for name in orphans:
-        store().remove(name)
-    return len(orphans)
+    rows = Artifact.objects.filter(sha256__in=names, removed_at__isnull=True)
+    known = set(rows.values_list("sha256", flat=True))
+    return sum(drop_file(name) for name in names if name not in known)
+
+
+def drop_file(sha256: str) -> bool:
+    """Remove a file that no row names or whose row is marked, unless it was just stored again."""
+    with transaction.atomic():
+        row = Artifact.objects.select_for_update().filter(sha256=sha256).first()
+        unwanted = row is None or row.removed_at is not None
+        if not unwanted or not store().is_old(sha256, GRACE):
+            return False
+        store().remove(sha256)
+    return True

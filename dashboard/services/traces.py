@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import transaction
 
 from dashboard.models import Artifact, Operator, Trace, TraceSet, TraceState, User
-from dashboard.services import artifacts, audit, events
+from dashboard.services import artifacts, audit, events, history
 from dashboard.services.clock import db_now
 from dashboard.services.contract import (
     PROTOCOL,
@@ -127,6 +127,9 @@ def redact(trace_id: int, user: User) -> Trace:
 
 def _read_again(trace: Trace, **changes: bool) -> Trace:
     """Back to the queue; what was read before stays until the new reading is delivered."""
+    if trace.raw.removed_at is not None:
+        gone = artifacts.removal_of(trace.raw)
+        raise TraceStateError(gone.message, "record it again")
     if not trace.is_terminal:
         raise TraceStateError(f"Trace {trace.pk} is being read already", "wait for it to end")
     queued = {"state": TraceState.PENDING, "attempt": 0, "ended_at": None, "rung_at": None}
@@ -189,6 +192,7 @@ def deliver_trace(trace_id: int, fence: int, outcome: TraceOutcome) -> None:
         _accept(trace_id, fence, report, kept)
         Operator.objects.filter(trace_id=trace_id).delete()
         Operator.objects.bulk_create(_operators(trace_id, report), batch_size=500)
+        history.note_trace(Trace.objects.select_related("run").get(pk=trace_id), report)
 
 
 def _accept(trace_id: int, fence: int, report: Report, kept: dict[str, Artifact]) -> None:

@@ -74,15 +74,17 @@ def _line(row: Sequence[Cell]) -> str:
 
 
 def _opened(artifact: Artifact) -> BinaryIO | None:
-    """The stored bytes; None when the store has lost them."""
+    """The stored bytes; None when a policy removed them or the store has lost them."""
     try:
         return artifacts.open_artifact(artifact.sha256)
-    except FileNotFoundError:
+    except (FileNotFoundError, artifacts.RemovedError):
         return None
 
 
 def _gone(request: HttpRequest, artifact: Artifact) -> HttpResponse:
     """410: the row is there, its bytes are not."""
+    if artifact.removed_at is not None:
+        return refusal(request, artifacts.removal_of(artifact), status=410)
     error = UserError(
         f"The stored file {artifact.sha256[:12]} is no longer there",
         "ask an admin to restore it from a backup; what can be made anew comes back when the "
