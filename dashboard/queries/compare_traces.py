@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from dashboard.models import Result, Trace
+from dashboard.queries.differences import step_change
 from dashboard.queries.profiles import NoProfileError, step_profile_of
 from dashboard.queries.side_by_side import FieldRow, SideBySide, field_rows, ordered
 from dashboard.services.difference import Difference, difference_of
@@ -169,7 +170,7 @@ def _sentence(found: Difference | None) -> str:
     if found is None:
         return "These two traces cannot be compared yet."
     base, cand = found.diff.baseline, found.diff.candidate
-    moved = change(cand.step_ns / base.step_ns - 1) if base.step_ns else ""
+    moved = change(step_change(found.diff))
     steps = f"A recorded step takes {duration(cand.step_ns)} instead of {duration(base.step_ns)}"
     return f"{steps}, {moved}. {_matched(base, cand)} One recording a side, so no verdict."
 

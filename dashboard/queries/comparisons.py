@@ -143,6 +143,12 @@ class ComparisonView:
     def pairs_wanted(self) -> int:
         return sum(view.row.pairs_wanted for view in self.workloads)
 
+    @property
+    def leading(self) -> WorkloadView | None:
+        """The workload that changed most among those whose recordings were compared."""
+        told = [view for view in self.workloads if view.row.difference_id is not None]
+        return max(told, key=lambda view: abs(view.verdict.effect or 0.0), default=None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:

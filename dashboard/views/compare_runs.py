@@ -6,10 +6,7 @@ from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.figures.diff_flame import flame_view
-from dashboard.figures.waterfall import waterfall_view
 from dashboard.forms.compare_runs import MOST, SideBySideForm
-from dashboard.forms.comparisons import FlameForm
 from dashboard.panels.difference import operator_table
 from dashboard.panels.table import exported, table_view
 from dashboard.panels.unmatched import unmatched_table
@@ -17,6 +14,7 @@ from dashboard.queries.compare_runs import RunsView, runs_view
 from dashboard.queries.compare_traces import TracesView, traces_view
 from dashboard.services.difference import Difference
 from dashboard.views import compare_exports as exports
+from dashboard.views.differences import explained
 from dashboard.views.downloads import csv_response
 from dashboard.views.requests import SignedInRequest
 
@@ -63,16 +61,10 @@ def comparison_traces(request: SignedInRequest) -> HttpResponse:
     context: dict[str, object] = {"form": form, "wanted": wanted, "view": view, "most": MOST}
     report = view.difference if view else None
     if report is not None:
-        wish = FlameForm(request.GET).wish()
-        context |= {
-            "report": report,
-            "wish": wish,
-            "waterfall": waterfall_view(report.waterfall),
-            "table": table_view(operator_table(report.diff), request.GET),
-            "alone": table_view(unmatched_table(report.diff), request.GET),
-            "flame": flame_view(report.flame, wish),
-            "unmatched": report.flame.unmatched,
-        }
+        assert view is not None
+        sides = (view.baseline.pk, view.candidate.pk)
+        context |= explained(request, report, sides)
+        context["alone"] = table_view(unmatched_table(report.diff), request.GET)
     return render(request, "dashboard/compare_traces.html", context)
 
 

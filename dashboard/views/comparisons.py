@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from dashboard.figures.heat import heat_maps
 from dashboard.forms.comparisons import LikeForm, MoreForm, NewComparisonForm, PageForm
 from dashboard.models import Comparison, Repository
 from dashboard.queries.comparisons import (
@@ -73,6 +74,7 @@ def comparison_detail(request: SignedInRequest, comparison_id: int) -> HttpRespo
     view = comparison_view(row)
     context = {
         "view": view,
+        "maps": heat_maps(view.workloads),
         "row": row,
         "between": between(row),
         "more": MoreForm(),
@@ -87,7 +89,8 @@ def comparison_detail(request: SignedInRequest, comparison_id: int) -> HttpRespo
 def comparison_live(request: SignedInRequest, comparison_id: int) -> HttpResponse:
     """The polled part alone: it comes back without its poll once the comparison has ended."""
     row = _comparison_or_404(comparison_id)
-    context = {"view": comparison_view(row), "row": row, "polled": True}
+    view = comparison_view(row)
+    context = {"view": view, "maps": heat_maps(view.workloads), "row": row, "polled": True}
     return render(request, "dashboard/partials/comparison_live.html", context)
 
 
