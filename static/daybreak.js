@@ -5,6 +5,7 @@
 //                                tab is visible: <div data-poll="2" hx-get hx-trigger="poll">
 //   data-keys="g r" on a link    go there by keyboard
 //   data-rows on a table         j and k walk the first links of its rows
+//   input.pick in such a row     x ticks it
 //   data-needs-js hidden         shown, as the script runs
 (() => {
   "use strict";
@@ -131,6 +132,13 @@
     return true;
   }
 
+  function pick() {
+    const row = document.activeElement?.closest?.("[data-rows] tbody tr");
+    const box = row?.querySelector("input.pick");
+    box?.click();
+    return Boolean(box);
+  }
+
   const ACTIONS = {
     "/": () => {
       const field = [...document.querySelectorAll("[data-search]")].find((f) => f.offsetParent !== null);
@@ -142,6 +150,7 @@
       if (help && !help.open) help.showModal();
       return Boolean(help);
     },
+    x: pick,
     j: () => walk(1),
     k: () => walk(-1),
   };
