@@ -10,6 +10,7 @@ from django.urls import reverse
 from dashboard.models import NoteKind, Trace
 from dashboard.panels.bounds import canonical_names, operator_address
 from dashboard.queries.notes import NoteView, notes_of_operators, query_of
+from dashboard.queries.tuning_next import finding_query
 from dashboard.services.notes import NoteTarget
 from profiler.analysis.bounds import Pricing
 from profiler.analysis.replay.recording import NOTICED
@@ -26,7 +27,8 @@ class FindingLine:
 
     `operator` is where its subject has a page, `flame` where the flame graph
     shows it, `rows` where the operator table does; all empty for other
-    subjects. `note_query` says what a note on it would be about.
+    subjects. `note_query` says what a note on it would be about. `tune` is where
+    an iteration begins that acts on it; empty for uploads, which no run can be held against.
     """
 
     title: str
@@ -42,6 +44,7 @@ class FindingLine:
     flame: str
     rows: str
     note_query: str
+    tune: str
     notes: tuple[NoteView, ...]
 
 
@@ -169,6 +172,13 @@ def _line(row: FindingRow, most: int, subject: Subject, notes: tuple[NoteView, .
         flame=subject.flame if row.subject and subject.trace.graph_id else "",
         rows=f"?{urlencode({'op': row.subject})}#operators" if known else "",
         note_query=query_of(subject.target),
+        tune=_tune(subject.trace, row),
         # What was noted on another finding about the same operator is on the operator's page.
         notes=tuple(note for note in notes if note.row.finding in {"", row.kind}),
     )
+
+
+def _tune(trace: Trace, row: FindingRow) -> str:
+    if trace.run_id is None:
+        return ""
+    return f"{reverse('tuning-start')}?{finding_query(trace, row)}"
