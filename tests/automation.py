@@ -8,21 +8,26 @@ from datetime import datetime
 from typing import Any
 
 from dashboard.models import (
+    Announcement,
     Change,
     ChangeDirection,
-    ChangeKind,
     ChangeState,
+    Endpoint,
     Firing,
     Repository,
     Schedule,
     ScheduleKind,
+    Subscription,
     Template,
     TemplateVersion,
+    User,
 )
 from dashboard.services import templates
+from dashboard.services.announcements import announce
 from dashboard.services.clock import db_now
-from tests.factories import make_platform, make_user, make_workload
-from tests.sources import make_commit, make_repository
+from tests.factories import make_platform, make_user
+from tests.histories import make_change
+from tests.sources import make_repository
 
 TEXT = """\
 name = "small"
@@ -83,33 +88,35 @@ def fetched(repository: Repository, at: datetime) -> None:
     repository.save(update_fields=["fetched_at", "wanted_at"])
 
 
-def make_change(
-    state: str = ChangeState.CONFIRMED, *, effect: float = 0.102, **fields: Any
-) -> Change:
-    """A change of a workload's history between two commits."""
-    repository = fields.pop("repository", None)
-    repository = repository or Repository.objects.first() or make_repository()
-    now = db_now()
-    slower = effect > 0
+def make_confirmed(effect: float = 0.102, **fields: Any) -> Change:
+    """A change that measuring again confirmed, with the operator that took most of it."""
     values: dict[str, Any] = {
-        "repository": repository,
-        "workload": make_workload(),
-        "platform": make_platform(),
-        "metric": "tpot",
-        "comparable_hash": "a" * 64,
-        "kind": ChangeKind.STEP,
-        "direction": ChangeDirection.SLOWER if slower else ChangeDirection.FASTER,
-        "before_commit": make_commit(repository, "the old way"),
-        "after_commit": make_commit(repository, "fuse softmax"),
-        "before_value": 1e6,
+        "state": ChangeState.CONFIRMED,
+        "direction": ChangeDirection.SLOWER if effect > 0 else ChangeDirection.FASTER,
         "after_value": 1e6 * (1 + effect),
         "effect": effect,
-        "p_value": 0.001,
-        "state": state,
-        "found_at": now,
-        "state_at": now,
         "measured_effect": effect,
         "culprit": "aten::softmax",
         "sentence": "It was measured again in 20 pairs.",
     }
-    return Change.objects.create(**(values | fields))
+    return make_change(**(values | fields))
+
+
+def make_announcement(effect: float = 0.102, **fields: Any) -> Announcement:
+    """A change that was announced to whoever listens."""
+    made = announce(make_confirmed(effect, **fields))
+    assert made is not None
+    return made
+
+
+def make_subscription(user: User, **fields: Any) -> Subscription:
+    """What `user` wants to hear about: everything unless told otherwise."""
+    values = {"least": 0.0, "improvements": True, "created_at": db_now()} | fields
+    model = values.pop("model", None)
+    return Subscription.objects.update_or_create(user=user, model=model, defaults=values)[0]
+
+
+def make_endpoint(url: str = "https://chat.example.org/hook/secret", **fields: Any) -> Endpoint:
+    """A program that is told of everything."""
+    values = {"name": f"endpoint{Endpoint.objects.count()}", "created_at": db_now()} | fields
+    return Endpoint.objects.create(url=url, **values)
