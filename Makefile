@@ -1,9 +1,10 @@
 # Two commands set everything up on a fresh machine: `make up` and `make test`.
 PYTHON ?= python3
 VENV := .venv
+TEST_PROCESSES ?= auto
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-BENCHES := $(patsubst tests/bench/bench_%.py,%,$(wildcard tests/bench/bench_*.py))
+BENCHES := $(subst _,-,$(patsubst tests/bench/bench_%.py,%,$(wildcard tests/bench/bench_*.py)))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup assets up test lint types layers pytest test-device demo-shots clean $(addprefix bench-,$(BENCHES))
@@ -33,14 +34,14 @@ layers: $(VENV)/.installed-dev ## import layers
 	@$(BIN)/lint-imports
 
 pytest: $(VENV)/.installed-dev assets ## the test suite alone
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal
 	@$(BIN)/python -m pytest -m e2e tests/e2e
 
 test-device: $(VENV)/.installed-dev ## tests that need an accelerator
 	@$(BIN)/python -m pytest -m device -p no:django tests/profiler
 
 $(addprefix bench-,$(BENCHES)): bench-%: $(VENV)/.installed-dev
-	@$(BIN)/python tests/bench/bench_$*.py
+	@$(BIN)/python tests/bench/bench_$(subst -,_,$*).py
 
 demo-shots: $(VENV)/.installed-dev assets ## screenshots for the docs from the demo data
 	@$(BIN)/python -m tests.e2e.shots

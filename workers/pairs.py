@@ -223,7 +223,7 @@ class Launches:
             self._tell(lambda: store(self._job.run_id, self._job.fence, file))
 
     def _tell(self, call: Callable[[], Answer]) -> Answer:
-        """Until the server has answered; one that is away for long is what the self-fence is for."""
+        """Until the server has answered; the self-fence is for one that is away for long."""
         while True:
             try:
                 return call()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from profiler.analysis.diff import SCHEMA, Diff, diff
 from profiler.analysis.diffflame import DiffFlame, diff_flame
-from profiler.analysis.stepprofile import profile_of_trace
+from profiler.analysis.stepprofile import StepProfile, profile_of_trace
 from profiler.analysis.waterfall import Waterfall, waterfall
 
 FRAMES_KEPT = 2_000
@@ -25,7 +25,11 @@ class Difference:
 
 def difference_between(base: Path, candidate: Path) -> Difference:
     """Compare two traces per step; raises `UserError` when one cannot be read."""
-    one, other = profile_of_trace(base), profile_of_trace(candidate)
+    return difference_of(profile_of_trace(base), profile_of_trace(candidate))
+
+
+def difference_of(one: StepProfile, other: StepProfile) -> Difference:
+    """Compare two step profiles."""
     found = diff(one, other)
     return Difference(
         diff=found,

@@ -202,9 +202,9 @@ def _session(run_id: int, fence: int) -> Run:
 
 def _compared(run_id: int, fence: int) -> ComparedWorkload:
     """The workload of a running session, locked; raises `SupersededError` when it is not ours."""
-    rows = ComparedWorkload.objects.select_for_update(of=("self",))
     related = ("comparison", "baseline_trace", "candidate_trace")
-    found = rows.select_related(*related).get(pk=_session(run_id, fence).compared_id)
+    rows = ComparedWorkload.objects.select_for_update(of=("self",)).select_related(*related)
+    found = rows.get(sessions=_session(run_id, fence))
     _session(run_id, fence)
     return found
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,7 +122,7 @@ def load_profile(data: bytes) -> StepProfile:
     try:
         with gzip.open(io.BytesIO(data)) as file:
             found = _DECODER.decode(file.read(SIZE_LIMIT_BYTES))
-    except (OSError, EOFError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise TraceError(f"step profile is damaged: {error}", "read the trace again") from None
     if found.schema != SCHEMA:
         raise TraceError(f"step profile is of version {found.schema}", "read the trace again")

@@ -62,7 +62,7 @@ class Model(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.config = transformers.PreTrainedConfig(vocab_size=VOCABULARY)
+        self.config = transformers.PreTrainedConfig(vocab_size=VOCABULARY, hidden_size=WIDTH)
         self.embedding = nn.Embedding(VOCABULARY, WIDTH)
         self.waves = Waves()
         self.mixer = nn.Linear(WIDTH, WIDTH // 4)
@@ -123,9 +123,7 @@ def make_example(folder: Path) -> Example:
         faster=commit("make the table once a token", model(wide=_ONCE)),
         unbuildable=commit("waves in C", plain, build=_BREAKS),
         crashing=commit("keep the place in the cache", model(check=_CRASH)),
-        wrong=commit(
-            "half a table will do", model(before=_HALF, after=".repeat(2, 1)")
-        ),
+        wrong=commit("half a table will do", model(before=_HALF, after=".repeat(2, 1)")),
         line=tuple(_line(commit)),
         upstream=upstream,
     )
