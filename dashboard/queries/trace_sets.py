@@ -74,8 +74,8 @@ class RankView:
 class RanksView:
     """All ranks together. `why_not` says why they are not compared.
 
-    `uneven` is what even ranks would win, priced on the lowest rank that waits; None where there
-    is nothing to win, or no steps to price it on (`unpriced` says what is wrong with them).
+    `uneven` is what even ranks would win, priced on the lowest rank that waits; None where they
+    are even, or there are no steps to price it on (`unpriced` says what is wrong with them).
     """
 
     rows: tuple[RankView, ...]
@@ -165,7 +165,7 @@ def _uneven(steps: Mapping[int, str], compared: RankSet) -> tuple[Finding | None
         found = of_set(read_steps(steps[waiting[0]]), compared, waiting[0])
     except UserError as error:
         return None, error.line()
-    return (found, "") if found is not None and found.recoverable_ns_per_step else (None, "")
+    return found, ""
 
 
 def _report(trace: Trace) -> tuple[Report | None, str]:

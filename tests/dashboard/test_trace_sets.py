@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,15 @@ from pytest_django import Settings
 
 from dashboard.models import Artifact, Outbox, Trace, TraceSet, TraceState, User
 from dashboard.queries import trace_sets
+from dashboard.queries.replays import read_steps
 from dashboard.services import artifacts, traces
 from dashboard.services.contract import StoredFile, TraceOutcome, WorkerIdentity
 from profiler.analysis.ingest import ingest
 from tests.dashboard.ranks import recorded
 from tests.dashboard.reading import HTMX, csv_of, page_of
 from tests.factories import make_ready_trace, make_report, make_run, make_set, make_trace, make_user
+from tests.profiler.analysis.test_known import program
+from tests.profiler.trace.build import TraceBuilder
 
 WORKER = WorkerIdentity(name="test:1", platform="")
 
@@ -39,14 +43,22 @@ def read(trace: Trace, folder: Path) -> None:
     traces.deliver_trace(trace.pk, claim.fence, outcome)
 
 
-@pytest.fixture
-def ranks(db: None, tmp_path: Path) -> TraceSet:
-    """Two ranks that were read; rank 1 comes 200 µs late to every collective."""
-    files = [file("r-0.json", recorded(late_us=0)), file("r-1.json", recorded(late_us=200))]
-    whole = traces.add_uploads(files, make_user())
+def uploaded(tmp_path: Path, *recordings: bytes | TraceBuilder) -> TraceSet:
+    """A set of ranks that were read."""
+    made = [
+        file(f"r-{n}.json", one if isinstance(one, bytes) else json.dumps(one.data()).encode())
+        for n, one in enumerate(recordings)
+    ]
+    whole = traces.add_uploads(made, make_user())
     for trace in whole.traces.all():
         read(trace, tmp_path)
     return whole
+
+
+@pytest.fixture
+def ranks(db: None, tmp_path: Path) -> TraceSet:
+    """Two ranks that were read; rank 1 comes 200 µs late to every collective."""
+    return uploaded(tmp_path, recorded(late_us=0), recorded(late_us=200))
 
 
 # Uploads
@@ -181,3 +193,46 @@ def test_it_compares_the_ranks_of_a_run(ranks: TraceSet, viewer_client: Client) 
 
 def test_it_has_no_ranks_of_a_run_without_traces(viewer_client: Client) -> None:
     assert viewer_client.get(f"/runs/{make_run().pk}/ranks/").status_code == 404
+
+
+# What even ranks would win
+
+
+def test_it_prices_what_even_ranks_would_win(tmp_path: Path, viewer_client: Client) -> None:
+    whole = uploaded(tmp_path, program(200.0), program(600.0, rank=1))
+    page = page_of(viewer_client, f"/traces/sets/{whole.pk}/")
+    assert "Rank 1 computes 3.60 ms against a mean of 2.40 ms" in page
+    said = page.partition("With even ranks a step takes <b")[2].partition("</b>")[0]
+    assert said.endswith(">200 µs less (23.9 %)")
+    assert "priced on the steps of rank 0" in page
+
+
+def test_it_prices_a_rank_that_comes_late(ranks: TraceSet, viewer_client: Client) -> None:
+    page = page_of(viewer_client, f"/traces/sets/{ranks.pk}/")
+    assert "Rank 1 comes last to its collectives; the others wait 800 µs" in page
+    # The first three waits end before the host goes on: only the last one holds anything up.
+    assert ">200 µs less (6.04 %)</b>" in page
+
+
+def test_a_wait_that_hides_behind_the_host_wins_nothing(
+    tmp_path: Path, viewer_client: Client
+) -> None:
+    late = {"ph": "X", "cat": "cpu_op", "name": "aten::late", "pid": 1, "tid": 1}
+    made = [json.loads(recorded(late_us=us)) for us in (0, 200)]
+    for one in made:
+        one["traceEvents"].append({**late, "ts": 4100, "dur": 900})
+    whole = uploaded(tmp_path, *(json.dumps(one).encode() for one in made))
+    page = page_of(viewer_client, f"/traces/sets/{whole.pk}/")
+    assert "<b>as long as before</b>: the wait is hidden behind other work" in page
+
+
+def test_it_says_why_even_ranks_cannot_be_priced(
+    ranks: TraceSet, viewer_client: Client, settings: Settings
+) -> None:
+    read_steps.cache_clear()
+    steps = ranks.traces.order_by("rank")[0].replay
+    assert isinstance(steps, Artifact)
+    store = Path(settings.ARTIFACTS_URL.removeprefix("file://"))
+    (store / steps.sha256[:2] / steps.sha256).unlink()
+    page = page_of(viewer_client, f"/traces/sets/{ranks.pk}/")
+    assert "What even ranks would win cannot be priced: The stored steps cannot be read" in page

@@ -18,6 +18,9 @@ from profiler.units import duration
 UNEVEN = 1.02
 """Compute of the slowest rank over the mean from which ranks count as uneven."""
 
+EXPLAINS = 0.5
+"""Share of the waiting that more compute must explain to be its cause."""
+
 _ADVICE = (
     "Look at routing and placement (experts, sequence lengths), and at that rank's clocks and "
     "temperature."
@@ -62,7 +65,7 @@ def of_set(steps: Replayed, ranks: RankSet, rank: int) -> Finding | None:
 
 
 def cause(ranks: RankSet) -> int | None:
-    """The rank that the others wait for: it computes more than the mean, or else comes late."""
+    """The rank that the others wait for: it computes more than they do, or else comes late."""
     if len(ranks.ranks) < 2:
         return None
     slowest = max(ranks.ranks, key=lambda r: r.compute_ns)
@@ -70,7 +73,14 @@ def cause(ranks: RankSet) -> int | None:
 
 
 def _computes_more(ranks: RankSet, row: RankRow) -> bool:
-    return row.compute_ns > UNEVEN * _mean(ranks)
+    """Whether more compute than the mean, and than half of what the straggler is waited for.
+
+    A rank that is late for another reason (its host) is not helped by equal compute.
+    """
+    late = max((r.late_ns for r in ranks.ranks if r.rank == ranks.straggler), default=0)
+    others = (sum(r.compute_ns for r in ranks.ranks) - row.compute_ns) / (len(ranks.ranks) - 1)
+    more = row.compute_ns - others
+    return row.compute_ns > UNEVEN * _mean(ranks) and more >= EXPLAINS * late
 
 
 def _mean(ranks: RankSet) -> float:
