@@ -286,12 +286,12 @@ def collect_garbage() -> int:
     return sum(drop_file(name) for name in names if name not in known)
 
 
-def drop_file(sha256: str) -> bool:
-    """Remove a file that no row names or whose row is marked, unless it was just stored again."""
+def drop_file(sha256: str, *, age: timedelta = GRACE) -> bool:
+    """Remove a file that no row names or whose row is marked, unless it was stored within `age`."""
     with transaction.atomic():
         row = Artifact.objects.select_for_update().filter(sha256=sha256).first()
         unwanted = row is None or row.removed_at is not None
-        if not unwanted or not store().is_old(sha256, GRACE):
+        if not unwanted or not store().is_old(sha256, age):
             return False
         store().remove(sha256)
     return True
