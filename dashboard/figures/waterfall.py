@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profiler.analysis.waterfall import Waterfall
+from profiler.analysis.waterfall import Bar, Waterfall
 from profiler.errors import printable
 from profiler.units import duration
 
@@ -77,10 +77,9 @@ def waterfall_view(found: Waterfall) -> WaterfallView:
     for bar, before, after in zip(found.bars, levels[:-1], levels[1:], strict=True):
         left, width = place(before, after)
         kind = "less" if bar.change_ns < 0 else "more" if bar.change_ns > 0 else "same"
-        name = f"idle: {bar.name}" if bar.kind == "idle" else bar.name
         rows.append(
             BarView(
-                name=printable(name, NAME_LIMIT),
+                name=printable(bar_name(bar), NAME_LIMIT),
                 left=left,
                 width=width,
                 kind=kind,
@@ -89,6 +88,11 @@ def waterfall_view(found: Waterfall) -> WaterfallView:
         )
     rows.append(_end("candidate", found.candidate_ns, place(start, found.candidate_ns)))
     return WaterfallView(rows=tuple(rows), from_ns=start)
+
+
+def bar_name(bar: Bar) -> str:
+    """What a bar is called; causes of idle time are no operators."""
+    return f"idle: {bar.name}" if bar.kind == "idle" else bar.name
 
 
 def _end(name: str, value_ns: int, place: tuple[float, float]) -> BarView:

@@ -93,11 +93,12 @@ def _difference(one: Trace, other: Trace) -> tuple[Difference | None, UserError 
         return None, error
 
 
-_Key = tuple[int, int | None, str]
+_Key = tuple[int, str, str]
+"""A trace, the hash of its profile and its name: another reading is another key."""
 
 
 def _key(trace: Trace) -> _Key:
-    return trace.pk, trace.profile_id, trace.name
+    return trace.pk, trace.profile.sha256 if trace.profile else "", trace.name
 
 
 @lru_cache(maxsize=KEPT)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from django.http import HttpResponse
 
+from dashboard.figures.waterfall import bar_name
 from dashboard.queries.compare_reasons import RunColumn
 from dashboard.queries.compare_runs import RunsView
 from dashboard.queries.compare_traces import TracesView
@@ -106,7 +107,7 @@ def traces_markdown(view: TracesView, report: Difference, address: str) -> str:
         "| part of the step | change |",
         "|---|---:|",
         *(
-            f"| {markdown_cell(bar.name)} | {_signed(bar.change_ns)} |"
+            f"| {markdown_cell(bar_name(bar))} | {_signed(bar.change_ns)} |"
             for bar in report.waterfall.bars
         ),
         "",
