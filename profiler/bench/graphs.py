@@ -1,4 +1,7 @@
-"""Compiling the model, and a report of what the compiler made of it."""
+"""Compiling the model, and a report of what the compiler made of it.
+
+The compiler itself is a third of what torch takes to load: only runs that compile load it.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch._dynamo import utils as dynamo
-from torch._dynamo.exc import InvalidBackend, TorchDynamoException
-from torch._logging._internal import set_logs
 
 from profiler.errors import CompileError, SpecError, printable
 from profiler.spec import BACKEND_PREFIX, EAGER
@@ -76,6 +76,8 @@ class Compiler:
         """Graphs, breaks, recompilations and compile time so far; None in mode `eager`."""
         if self.mode == EAGER:
             return None
+        from torch._dynamo import utils as dynamo
+
         compiled = dynamo.get_compilation_metrics()
         reasons = (metric.recompile_reason for metric in compiled)
         seconds = sum(metric.entire_frame_compile_time_s or 0.0 for metric in compiled)
@@ -99,6 +101,9 @@ def compiler(mode: str) -> Iterator[Compiler]:
     breaks = Breaks()
     log = logging.getLogger(BREAKS_LOG)
     if mode != EAGER:
+        from torch._dynamo import utils as dynamo
+        from torch._logging._internal import set_logs
+
         torch._dynamo.reset()
         dynamo.counters.clear()
         dynamo.clear_compilation_metrics()
@@ -114,6 +119,11 @@ def compiler(mode: str) -> Iterator[Compiler]:
 @contextlib.contextmanager
 def compile_errors(mode: str) -> Iterator[None]:
     """Turn an error of the compiler into the `UserError` it means."""
+    if mode == EAGER:
+        yield
+        return
+    from torch._dynamo.exc import InvalidBackend, TorchDynamoException
+
     try:
         yield
     except InvalidBackend as error:

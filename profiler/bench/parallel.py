@@ -3,25 +3,27 @@
 `tensor` splits the matrices of every layer: each rank keeps its slice of the
 weights and of the key-value cache where the plan splits attention. `pipeline`
 gives each rank a run of whole layers; a batch passes through them in turn, and
-the last rank's logits go to every rank.
+the last rank's logits go to every rank. What that takes is loaded where a model is split: it is a
+fifth of what loading torch takes, and most runs have one rank.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import torch
 import transformers
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from transformers.distributed.configuration_utils import DistributedConfig
-from transformers.distributed.tensor_parallel import get_kv_heads_per_rank
-from transformers.distributed.utils import TransformersDeviceMesh
 
 from profiler.bench.configs import Plan
 from profiler.bench.devices import Device
 from profiler.errors import SpecError
 from profiler.spec import SPLIT
 from profiler.types import RunSpec
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+    from transformers.distributed.configuration_utils import DistributedConfig
+    from transformers.distributed.utils import TransformersDeviceMesh
 
 DENSE_AXES = ("pp", "dp_replicate", "fsdp", "tp")
 EXPERT_AXES = ("pp", "dp_replicate", "efsdp", "ep")
@@ -68,6 +70,9 @@ def distribute(model: torch.nn.Module, spec: RunSpec, device: Device) -> torch.n
     """This rank's part of `model` (whole, on any device) on `device`; every rank calls it."""
     if not is_split(spec):
         return model
+    from transformers.distributed.configuration_utils import DistributedConfig
+    from transformers.distributed.utils import TransformersDeviceMesh
+
     tensor = spec.ranks if spec.parallel == "tensor" else 1
     pipeline = spec.ranks // tensor
     meshes = TransformersDeviceMesh(
@@ -88,6 +93,8 @@ def cache_parts(plan: Plan, model: torch.nn.Module, spec: RunSpec) -> int:
     heads = getattr(plan.config.get_text_config(), "num_key_value_heads", None)
     if spec.parallel != "tensor" or heads is None:
         return 1
+    from transformers.distributed.tensor_parallel import get_kv_heads_per_rank
+
     share = get_kv_heads_per_rank(cast(Planned, model).tp_plan, heads, spec.ranks)
     return spec.ranks if share != heads else 1
 
@@ -120,6 +127,8 @@ def _check_pipeline(plan: Plan, spec: RunSpec, model: Planned) -> None:
 
 
 def _mesh(device: Device, shape: tuple[int, ...], axes: tuple[str, ...]) -> DeviceMesh:
+    from torch.distributed.device_mesh import init_device_mesh
+
     return init_device_mesh(device.kind, shape, mesh_dim_names=axes)
 
 

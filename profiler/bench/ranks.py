@@ -10,7 +10,6 @@ from typing import TypeVar, cast
 
 import torch
 import torch.distributed as dist
-from torch.distributed.fsdp import CPUOffloadPolicy, OffloadPolicy, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from profiler.bench.scenarios.base import Stamps
@@ -53,6 +52,8 @@ class Ranks:
         if spec.parallel == "data":
             return DistributedDataParallel(model)
         if spec.parallel == "fsdp":
+            from torch.distributed.fsdp import CPUOffloadPolicy, OffloadPolicy, fully_shard
+
             policy = CPUOffloadPolicy() if spec.offload == "cpu" else OffloadPolicy()
             for layer in _layers(model):
                 fully_shard(layer, offload_policy=policy)
