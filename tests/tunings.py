@@ -95,7 +95,8 @@ def measure(
     compared.workload = tuning.workload
     compared.save()
     for number in range(pairs):
-        make_pair(compared, 1e6 + number * 100, 1e6 * (1 + effect) + number * 150)
+        wobble = 1 + (number % 2 * 2 - 1) * 1e-4
+        make_pair(compared, 1e6, 1e6 * (1 + effect) * wobble)
     compared.comparison = made
     write_verdict(compared, verdict_of(compared, compared.metric))
     for place, verdict in enumerate(others, 1):

@@ -12,6 +12,7 @@ from profiler.units import change, significant
 FAR = 3.0
 """A roofline more than this many times above everything else is named, not drawn."""
 _ROOM = 1.12
+_ROOFLINE = "roofline"
 _COLOURS = {
     "day0": "var(--python)",
     "better": "var(--better)",
@@ -100,7 +101,12 @@ def ladder_figure(bars: Bars) -> Figure:
             "showlegend": True,
             "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
             "hovermode": "closest",
-            "xaxis": {"type": "category", "title": {"text": "kept iteration"}},
+            "xaxis": {
+                "type": "category",
+                "categoryorder": "array",
+                "categoryarray": [*(bar.label for bar in bars.rungs), _ROOFLINE],
+                "title": {"text": "kept iteration"},
+            },
             "yaxis": {
                 "title": {"text": "speed against Day-0 (×)"},
                 "range": [0, bars.top],
@@ -163,7 +169,7 @@ def _remains(bars: Bars) -> Figure | None:
         "type": "bar",
         "name": "remains to the roofline",
         "offsetgroup": "measured",
-        "x": ["roofline"],
+        "x": [_ROOFLINE],
         "y": [bars.roofline - bars.now],
         "base": [bars.now],
         "text": [plot_text(words)],
@@ -171,7 +177,7 @@ def _remains(bars: Bars) -> Figure | None:
         "hovertemplate": "%{text}<extra></extra>",
         "marker": {
             "color": "var(--idle-other)",
-            "pattern": {"shape": "/", "fgcolor": "var(--surface)"},
+            "pattern": {"shape": "/"},
         },
     }
 
@@ -191,8 +197,8 @@ def _level(height: float) -> Figure:
 def _said(height: float, words: str) -> Figure:
     return {
         "xref": "paper",
-        "x": 1,
-        "xanchor": "right",
+        "x": 0,
+        "xanchor": "left",
         "y": height,
         "yanchor": "bottom",
         "showarrow": False,

@@ -55,7 +55,7 @@ class IterationPage:
     def sentence(self) -> str:
         """The answer first: what it brought, or what it waits for."""
         view, row = self.view, self.row
-        title = view.metric.title
+        title = view.metric.title.lower()
         told = f"{title} {view.interval}" if view.interval else ""
         said = ""
         if row.predicted_effect is not None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from django.db.models import Prefetch
 
 from dashboard.models import (
+    Commit,
     ComparedWorkload,
     Iteration,
     IterationState,
@@ -33,7 +34,15 @@ RELATED = (
     "rival",
     "created_by",
 )
-TRIED = ("commit", "baseline", "comparison", "change", "stands_on", "created_by", "decided_by")
+TRIED = (
+    "commit",
+    "baseline",
+    "comparison__candidate",
+    "change",
+    "stands_on",
+    "created_by",
+    "decided_by",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +78,12 @@ class IterationView:
         if self.verdict not in {"faster", "slower"}:
             return ""
         return "▼ " if (self.verdict == "faster") == (self.metric.direction == "lower") else "▲ "
+
+    @property
+    def commit(self) -> Commit | None:
+        """The commit that tries it, as soon as its comparison looked it up."""
+        row = self.row
+        return row.commit or (row.comparison.candidate if row.comparison else None)
 
     @property
     def what(self) -> str:
@@ -283,11 +298,13 @@ def _rungs(
 
 
 def interval(effect: float | None, low: float | None, high: float | None) -> str:
-    """`−6.2 % (−6.9 % to −5.5 %)`; the effect alone without an interval."""
+    """`−6.2 % (−6.9 to −5.5 %)`; the effect alone without an interval."""
     if effect is None:
         return ""
-    around = f" ({units.change(low)} to {units.change(high)})" if low is not None else ""
-    return f"{units.change(effect)}{around}"
+    if low is None or high is None:
+        return units.change(effect)
+    around = f"{units.change(low).removesuffix(' %')} to {units.change(high)}"
+    return f"{units.change(effect)} ({around})"
 
 
 def target_words(row: Tuning, metric: Definition) -> str:

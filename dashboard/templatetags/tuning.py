@@ -12,7 +12,7 @@ register = template.Library()
 @register.filter
 def times(ratio: float | None) -> str:
     """A ratio as a factor: `1.25 ×`."""
-    return units.MISSING if ratio is None else f"{units.significant(ratio)} ×"
+    return units.MISSING if ratio is None else f"{units.significant(ratio)}\u00a0×"
 
 
 @register.filter
