@@ -66,9 +66,7 @@ class Change(models.Model):
     after_value = models.FloatField(help_text="centre of the runs after")
     effect = models.FloatField()
     p_value = models.FloatField()
-    state = models.CharField(
-        max_length=12, choices=ChangeState.choices, default=ChangeState.NEW
-    )
+    state = models.CharField(max_length=12, choices=ChangeState.choices, default=ChangeState.NEW)
     found_at = models.DateTimeField()
     state_at = models.DateTimeField(help_text="when it came into its state")
     comparison = models.ForeignKey(
@@ -84,9 +82,7 @@ class Change(models.Model):
     culprit_detail = models.CharField(max_length=500, blank=True)
     reason = models.CharField(max_length=1000, blank=True, help_text="why it was acknowledged")
     acknowledged_by = models.ForeignKey("dashboard.User", null=True, on_delete=models.SET_NULL)
-    fixed_by = models.ForeignKey(
-        "self", null=True, on_delete=models.SET_NULL, related_name="fixes"
-    )
+    fixed_by = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="fixes")
     fixed_commit = models.ForeignKey(
         "dashboard.Commit", null=True, on_delete=models.PROTECT, related_name="+"
     )

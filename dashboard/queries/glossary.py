@@ -73,6 +73,8 @@ WORDS: dict[str, str] = {
     "retention": "How many days raw traces and columns are kept. Summaries, samples, results and "
     "verdicts stay for ever.",
     "pin": "A run or trace whose files no policy removes, with who wants that and why.",
+    "demo data": "Generated rows and traces that manage.py seed_demo makes and removes. Their names "
+    "say so, and nothing of them was measured.",
     "operator": "A host-side operation such as aten::mm.",
     "kernel": "A device activity that an operator launched.",
     "self time": "Time inside an operator without the operators it called.",
@@ -85,6 +87,14 @@ WORDS: dict[str, str] = {
     "baseline, candidate": "The two sides of a comparison.",
     "pair": "One launch of the baseline and one of the candidate, one right after the other; which "
     "comes first is random and balanced.",
+    "series": "What one workload took on one platform at the commits of one repository in one "
+    "environment: a point per commit, in git order.",
+    "change": "A step or slow leak of a series: suspected first, then confirmed or rejected by pairs, "
+    "acknowledged or fixed.",
+    "slow leak": "The newest stretch of a series is worse than its best one, and no step explains it.",
+    "bisect": "The search for the commit between a good and a bad one that changed the speed of a "
+    "workload: half the change between both parts good from bad.",
+    "culprit": "The first bad commit of a bisect, compared with its own parent at the end.",
     "session": "A run that reserves the device and measures the next pairs of a comparison.",
     "repository": "Where commits come from: registered by an admin, with the branches that may be "
     "measured and the command that builds a commit.",

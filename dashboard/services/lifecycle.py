@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from dashboard.models import Artifact, Attempt, FailureKind, Run, RunArtifact, RunState, Trace
-from dashboard.services import artifacts, events, groups, pairs, results, sources
+from dashboard.services import artifacts, change_scan, events, groups, pairs, results, sources
 from dashboard.services.clock import db_now
 from dashboard.services.contract import (
     PROTOCOL,
@@ -183,6 +183,7 @@ def _finish(run: Run, fence: int, end: _End) -> None:
     _attach(run, end.files)
     if end.parsed is not None:
         results.store(run, fence, end.parsed)
+        change_scan.want_scan(run, now)
     if state == RunState.SUCCEEDED:
         _open_traces(run, end.files, now)
     groups.settle(run, now)
