@@ -14,6 +14,7 @@ from dashboard.models import (
     ChangeState,
     Endpoint,
     Firing,
+    Model,
     Repository,
     Schedule,
     ScheduleKind,
@@ -111,8 +112,8 @@ def make_announcement(effect: float = 0.102, **fields: Any) -> Announcement:
 
 def make_subscription(user: User, **fields: Any) -> Subscription:
     """What `user` wants to hear about: everything unless told otherwise."""
+    model: Model | None = fields.pop("model", None)
     values = {"least": 0.0, "improvements": True, "created_at": db_now()} | fields
-    model = values.pop("model", None)
     return Subscription.objects.update_or_create(user=user, model=model, defaults=values)[0]
 
 

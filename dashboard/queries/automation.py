@@ -10,7 +10,6 @@ from datetime import datetime
 from django.db.models import Count, Max, Q
 
 from dashboard.models import (
-    Budget,
     Firing,
     FiringState,
     Platform,
@@ -42,7 +41,7 @@ class ScheduleRow:
     enabled: bool
     problem: str
     waiting: int
-    last: Firing | None
+    last_at: datetime | None
     next_at: datetime | None
 
 
@@ -112,11 +111,9 @@ def schedule_rows() -> tuple[ScheduleRow, ...]:
     """Every schedule by name, in a fixed number of queries."""
     now = db_now()
     rows = Schedule.objects.select_related("template", "platform", "repository").annotate(
-        last_id=Max("firings__id"),
+        last_at=Max("firings__created_at"),
         waiting=Count("firings", filter=Q(firings__state=FiringState.WAITING)),
     )
-    schedules = list(rows)
-    last = Firing.objects.in_bulk([row.last_id for row in schedules if row.last_id])
     return tuple(
         ScheduleRow(
             id=row.pk,
@@ -127,10 +124,10 @@ def schedule_rows() -> tuple[ScheduleRow, ...]:
             enabled=row.enabled,
             problem=row.problem,
             waiting=row.waiting,
-            last=last.get(row.last_id),
+            last_at=row.last_at,
             next_at=_next_at(row, now),
         )
-        for row in schedules
+        for row in rows
     )
 
 
@@ -188,12 +185,22 @@ def _with_progress(firings: Sequence[Firing]) -> tuple[FiringRow, ...]:
     return tuple(rows)
 
 
-def forecasts(slug: str = "") -> tuple[Forecast, ...]:
-    """Every platform, or the one of that name, in a fixed number of queries."""
+def forecasts() -> tuple[Forecast, ...]:
+    """Every platform, in a fixed number of queries."""
+    alive = heartbeats(db_now())
+    workers = Counter(p.platform for p in alive if p.alive and p.kind == "worker")
+    platforms = Platform.objects.select_related("budget").order_by("slug")
+    return _forecasts(list(platforms), workers)
+
+
+def forecast_of(platform: Platform, workers: int) -> Forecast:
+    """One platform that `workers` workers serve."""
+    (forecast,) = _forecasts([platform], {platform.slug: workers})
+    return forecast
+
+
+def _forecasts(platforms: Sequence[Platform], workers: Mapping[str, int]) -> tuple[Forecast, ...]:
     now = db_now()
-    platforms = list(
-        Platform.objects.filter(slug=slug) if slug else Platform.objects.order_by("slug")
-    )
     active: dict[int, list[Run]] = defaultdict(list)
     for run in _active(platforms):
         active[run.platform_id].append(run)
@@ -202,17 +209,14 @@ def forecasts(slug: str = "") -> tuple[Forecast, ...]:
     rows = Firing.objects.filter(state=FiringState.WAITING, schedule__platform__in=platforms)
     for firing in rows.select_related("schedule").order_by("id"):
         waiting[firing.schedule.platform_id].append(firing)
-    limits = dict(Budget.objects.values_list("platform_id", "minutes_per_day"))
     used = used_today(now)
-    workers = Counter(p.platform for p in heartbeats(now) if p.alive and p.kind == "worker")
     return tuple(
         _forecast(
             _Facts(
                 platform=platform,
-                workers=workers[platform.slug],
+                workers=workers.get(platform.slug, 0),
                 active=active[platform.pk],
                 waiting=waiting[platform.pk],
-                minutes=limits.get(platform.pk),
                 used_ns=used.get(platform.pk, 0.0),
             ),
             times,
@@ -235,8 +239,13 @@ class _Facts:
     workers: int
     active: Sequence[Run]
     waiting: Sequence[Firing]
-    minutes: float | None
     used_ns: float
+
+    @property
+    def budget_ns(self) -> float | None:
+        """None without a limit."""
+        limit = getattr(self.platform, "budget", None)
+        return limit.minutes_per_day * _NS_A_MINUTE if limit else None
 
 
 def _forecast(facts: _Facts, times: Mapping[Place, float], now: datetime) -> Forecast:
@@ -254,7 +263,7 @@ def _forecast(facts: _Facts, times: Mapping[Place, float], now: datetime) -> For
         waiting=len(facts.waiting),
         waiting_ns=sum(usual) if usual else None,
         waiting_unknown=len(facts.waiting) - len(usual),
-        budget_ns=None if facts.minutes is None else facts.minutes * _NS_A_MINUTE,
+        budget_ns=facts.budget_ns,
         used_ns=facts.used_ns,
         reasons=tuple(dict.fromkeys(reasons)),
     )

@@ -41,7 +41,7 @@ class SubscriptionError(UserError):
 
 
 def announce(change: Change) -> Announcement | None:
-    """Tell of a change that was just confirmed or fixed; None for one that is neither.
+    """Tell of a change that was just confirmed or fixed; None where there is nothing to tell.
 
     Call it in the transaction that changes its state. The same change in the
     same state again is the same announcement.
@@ -69,7 +69,9 @@ def announce(change: Change) -> Announcement | None:
 
 def _kind(change: Change) -> AnnouncementKind | None:
     if change.state == ChangeState.FIXED:
-        return AnnouncementKind.FIXED
+        # Nobody was told of one that was acknowledged before it was ever confirmed.
+        told = Announcement.objects.filter(change=change).exists()
+        return AnnouncementKind.FIXED if told else None
     if change.state == ChangeState.CONFIRMED:
         return AnnouncementKind(change.direction)
     return None

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from dashboard.models import (
     Budget,
@@ -165,18 +166,20 @@ def used_today(now: datetime, platform: Platform | None = None) -> Mapping[int, 
     takes, or with what it took so far if that is more.
     """
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    runs = Run.objects.filter(group__firing__isnull=False).select_related("group__firing")
+    counted = Q(state__in=ACTIVE) | Q(ended_at__gte=midnight, started_at__isnull=False)
+    runs = Run.objects.filter(counted, group__firing__isnull=False).select_related("group__firing")
     if platform is not None:
         runs = runs.filter(platform=platform)
     total: dict[int, float] = defaultdict(float)
-    active = runs.filter(state__in=ACTIVE)
-    for run in active.defer("spec", "log_tail"):
-        total[run.platform_id] += _expected_ns(run, midnight, now)
-    ended = runs.filter(ended_at__gte=midnight, started_at__isnull=False)
-    for place, started_at, ended_at in ended.values_list("platform_id", "started_at", "ended_at"):
-        if started_at is not None and ended_at is not None:
-            total[place] += _ns_between(max(started_at, midnight), ended_at)
+    for run in runs.defer("spec", "log_tail"):
+        total[run.platform_id] += _counted_ns(run, midnight, now)
     return total
+
+
+def _counted_ns(run: Run, midnight: datetime, now: datetime) -> float:
+    if run.started_at is not None and run.ended_at is not None:
+        return _ns_between(max(run.started_at, midnight), run.ended_at)
+    return _expected_ns(run, midnight, now)
 
 
 def _expected_ns(run: Run, midnight: datetime, now: datetime) -> float:

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from dashboard.forms.calibrations import CalibrationForm
 from dashboard.forms.noise import NoiseForm
-from dashboard.queries.automation import forecasts
+from dashboard.queries.automation import forecast_of
 from dashboard.queries.platforms import PlatformView, platform_rows, platform_view
 from dashboard.services.calibrations import store_calibration
 from dashboard.services.noise import start_control
@@ -33,7 +33,7 @@ def platform_list(request: SignedInRequest) -> HttpResponse:
 def platform_detail(request: SignedInRequest, slug: str) -> HttpResponse:
     view = _platform_or_404(slug)
     context = {"view": view, "form": NoiseForm(), "calibration": CalibrationForm()}
-    context["forecasts"] = forecasts(slug)
+    context["forecasts"] = [forecast_of(view.platform, view.workers)]
     return render(request, "dashboard/platform_detail.html", context)
 
 

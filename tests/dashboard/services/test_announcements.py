@@ -74,6 +74,10 @@ def test_the_same_change_is_announced_once() -> None:
     assert (Announcement.objects.count(), Receipt.objects.count()) == (1, 1)
 
 
+def test_the_end_of_what_nobody_was_told_of_is_not_told() -> None:
+    assert announce(make_confirmed(state=ChangeState.FIXED)) is None
+
+
 @pytest.mark.parametrize("state", [ChangeState.NEW, ChangeState.REJECTED, ChangeState.CONFIRMING])
 def test_what_is_not_confirmed_is_not_announced(state: ChangeState) -> None:
     assert announce(make_confirmed(state=state)) is None

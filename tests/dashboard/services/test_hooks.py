@@ -25,7 +25,7 @@ def hook(clock: Clock) -> Hook:
     return hooks.open_hook(make_repository().pk, make_user())
 
 
-def call(hook: Hook, body: bytes = BODY, **headers: str) -> Call:
+def call(hook: Hook, body: bytes = BODY, /, **headers: str) -> Call:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Call(slug=hook.repository.slug, body=body, headers=named)
 
