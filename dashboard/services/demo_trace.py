@@ -103,6 +103,8 @@ def _step(writer: _Writer, start: float, step_us: float, extra: Extra | None) ->
         attention_us = began["mlp"] - began["self_attn"]
         writer.add("user_annotation", f"{name}.self_attn", began["self_attn"], attention_us)
         writer.add("user_annotation", f"{name}.mlp", began["mlp"], host_at - began["mlp"])
+    wait_us = max(0.0, device_at - host_at) + 3
+    writer.add("cuda_runtime", "cudaDeviceSynchronize", host_at, wait_us)
 
 
 def _layer(layer_us: float, extra_us: float, extra: Extra | None) -> list[Call]:
