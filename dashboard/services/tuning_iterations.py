@@ -24,7 +24,7 @@ from dashboard.models import (
     User,
 )
 from dashboard.models.tuning import DECIDED, FASTER
-from dashboard.services import audit, repositories
+from dashboard.services import audit, changes, repositories
 from dashboard.services.clock import db_now
 from dashboard.services.comparisons import NewComparison, create_comparison, specs_for
 from dashboard.services.templates import runs_of
@@ -328,7 +328,6 @@ def _check_ground(iteration: Iteration) -> None:
 
 def _mend(iteration: Iteration, user: User | None) -> None:
     """A kept, faster iteration that was opened from a change has fixed it."""
-    from dashboard.services import changes
 
     change, commit = iteration.change, iteration.commit
     kept = iteration.state == IterationState.KEPT and iteration.verdict == FASTER
