@@ -58,6 +58,14 @@ WORDS: dict[str, str] = {
     "spread": "Half the interquartile range of the samples, written behind the value as ±. It "
     "tells how much single samples differ, not how sure the median is.",
     "n": "How many samples stand behind a value.",
+    "tuning": "One workload on one platform on its way from Day-0 to a target.",
+    "Day-0": "What a tuning starts from: the median of chosen runs at one commit.",
+    "iteration": "One tried optimisation: finding, hypothesis, predicted gain, commit, verdicts, "
+    "decision. A decision stays; a new iteration corrects it.",
+    "ladder": "The kept iterations of a tuning stacked from Day-0: each bar is what one brought, "
+    "measured in pairs against the one below.",
+    "target": "Where a tuning wants to go: a share of the roofline, the figure of another "
+    "platform, or a value.",
     "trace": "A profiler file of one rank; it may also be uploaded without a run.",
     "rank, set": "One process of a job on several devices; the traces of all ranks together, "
     "uploaded at once or recorded by one run.",

@@ -38,6 +38,8 @@ PAGES = {
     "roofline": "{trace}panels/roofline/",
     "operator": "/operators/?name=aten::mm",
     "operators-all": "/operators/",
+    "tunings": "/tuning/",
+    "tuning-new": "/tuning/new/",
     "notes": "/notes/",
     "note-new": "/notes/new/?kind=operator&operator=aten::mm",
     "operators": "{trace}operators/",
