@@ -37,6 +37,7 @@ COMMITS_SHOWN = 50
 _HISTORY_LIMIT = 5_000
 _RELATED = (
     "repository",
+    "bisect_step",
     "platform",
     "baseline",
     "candidate",
@@ -142,6 +143,12 @@ class ComparisonView:
     @property
     def pairs_wanted(self) -> int:
         return sum(view.row.pairs_wanted for view in self.workloads)
+
+    @property
+    def moved(self) -> WorkloadView | None:
+        """The workload that surely changed most, whose cause a bisect could find."""
+        sure = [v for v in self.workloads if v.verdict.state in {"faster", "slower"} and v.session]
+        return max(sure, key=lambda view: abs(view.verdict.effect or 0.0), default=None)
 
     @property
     def leading(self) -> WorkloadView | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 import pytest
 from django.db import connection
@@ -17,7 +18,14 @@ from dashboard.services.clock import db_now
 from dashboard.services.templates import ensure_shipped
 from profiler.errors import ExitCode
 from tests.factories import make_result, make_run, make_spec
-from tests.sources import make_commit, make_compared, make_comparison, make_pair, make_repository
+from tests.sources import (
+    make_commit,
+    make_compared,
+    make_comparison,
+    make_explained,
+    make_pair,
+    make_repository,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -300,3 +308,55 @@ def test_a_session_takes_no_place_among_measured_runs(viewer_client: Client) -> 
     make_run("succeeded", spec=make_spec(), compared=compared)
     assert "7.62 ms" in text(viewer_client, "/")
     assert plan([make_spec()], "cpu").rows[0].past == 1
+
+
+def test_it_offers_to_find_the_commit_among_several(operator_client: Client) -> None:
+    repository = make_repository()
+    base = make_commit(repository, "base")
+    make_commit(repository, "between")
+    made = make_comparison(repository=repository, baseline=base)
+    compared = made.workloads.get()
+    for number in range(10):
+        make_pair(compared, 1e6, 1.1e6 + number)
+    session = make_run("succeeded", compared=compared)
+    made.workloads.update(state=ComparedState.SETTLED)
+    found = finish(made)
+    assert found.candidate is not None
+    asked = f"good={base.sha}&amp;bad={found.candidate.sha}&amp;platform=cpu&amp;run={session.pk}"
+    assert f"/bisect/new/?repository=models&amp;{asked}" in text(
+        operator_client, f"/compare/{made.pk}/"
+    )
+
+
+def test_a_grid_of_workloads_is_a_heat_map(viewer_client: Client) -> None:
+    made = ended(-0.12, 0.3, 0.0)
+    page = text(viewer_client, f"/compare/{made.pk}/")
+    grid = page.partition('<table class="heat">')[2].partition("</table>")[0]
+    assert "decode out32 float32: Time per output token" in grid
+    assert re.search(r'<td class="better3"[^>]*>▼ −12.0 %</td>', grid)
+    assert re.search(r'<td class="worse4"[^>]*>▲ \+30.0 %</td>', grid)
+    assert re.search(r'<td class="same"[^>]*>[+−]0.0 %, within ±2 %</td>', grid)
+
+
+def test_a_grid_says_what_is_open_and_what_failed(viewer_client: Client) -> None:
+    made = ended(-0.1, -0.1, 0.0)
+    made.workloads.filter(position=1).update(state=ComparedState.FAILED, message="no build")
+    made.workloads.filter(position=2).update(state=ComparedState.MEASURING)
+    page = text(viewer_client, f"/compare/{made.pk}/live/")
+    grid = page.partition('<table class="heat">')[2].partition("</table>")[0]
+    assert ">failed</td>" in grid and ">pair 10 of 10</td>" in grid
+
+
+def test_a_single_workload_needs_no_grid(viewer_client: Client) -> None:
+    assert '<table class="heat">' not in text(viewer_client, f"/compare/{ended(-0.1).pk}/")
+
+
+def test_its_page_loads_the_waterfall_of_what_changed_most(viewer_client: Client) -> None:
+    made = make_explained(ended(-0.1, 0.3))
+    page = text(viewer_client, f"/compare/{made.pk}/")
+    assert (
+        f'class="panel later" aria-labelledby="leading-title" hx-get="/compare/{made.pk}/' in page
+    )
+    part = viewer_client.get(f"/compare/{made.pk}/workloads/0/", headers={"HX-Request": "true"})
+    body = part.content.decode()
+    assert "<html" not in body and "Where the difference comes from" in body
