@@ -6,10 +6,11 @@ environment. `make bench-history` measures how often the rules here are wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from profiler.analysis.stats import Floats, student_p
@@ -18,8 +19,8 @@ from profiler.types import Direction
 FEWEST = 3
 """Fewer points than this are no level: any two outliers would be a step."""
 
-LEVEL = 1e-4
-"""Two-sided p up to which a step counts; small, as every place and every new point is a look."""
+LEVEL = 1e-3
+"""Two-sided p up to which a step counts; `make bench-history` measures what it costs."""
 
 SMALLEST = 0.02
 """Relative change below which a step does not matter."""
@@ -31,9 +32,12 @@ STRETCH = 10
 """Points of a stable stretch: the best one and the newest one are compared."""
 
 _NEIGHBOURS = 5
-_OUTLYING = 3.0
-_PENALTY = 10.0
+_OUTLYING = 4.0
+_MOST_APART = 0.25
+_HIDDEN = 0.05
+_MOST_STEPS = 20
 _MOST_DEPENDENT = 0.9
+_DOUBT = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,7 @@ class ChangePoint:
     """A step: `index` is the first point after it.
 
     `before` and `after` are the centres of the stretches on both sides in the
-    unit of the values (geometric, outliers tamed), `effect` is after / before - 1.
+    unit of the values (geometric, outliers left out), `effect` is after / before - 1.
     `p_value` is two-sided, of one look at this place.
     """
 
@@ -73,30 +77,32 @@ def change_points(
 ) -> tuple[ChangePoint, ...]:
     """Every step of a series, in order.
 
-    Candidates are the least-squares segments of the log values (optimal
-    partitioning; Jackson et al. 2005) with at least `FEWEST` points each; then
-    the least sure step is dropped until all have p <= `level` by Student's t
-    with the pooled unbiased variance and a size of at least `SMALLEST` and
-    `noise_floor` (shares). Points beyond `_OUTLYING` robust deviations of the
-    median of their five neighbours are put there first: it takes three of five
-    points to make a level. Variances grow by what neighbours have in
-    common (AR(1), Priestley 1981, 5.3.5). Raises `ValueError` for a value that
-    is not positive and finite.
+    For 1, 2, 3 ... steps the least-squares segments of the log values (exact;
+    Auger and Lawrence 1989) with at least `FEWEST` points each are tried; the
+    most steps count that all have p <= `level` by Student's t with the pooled
+    unbiased variance and a size of at least `SMALLEST` and `noise_floor`
+    (shares). Where a step is not sure alone but two are, as up and down again,
+    those must be `_HIDDEN` times as sure. Points beyond `_OUTLYING` robust
+    deviations of the median of their five neighbours are left out first: it
+    takes three of five points to make a level. Variances grow by what
+    neighbours have in common (AR(1), Priestley 1981, 5.3.5). Raises
+    `ValueError` for a value that is not positive and finite.
     """
-    logs = _tamed(_logs(values))
-    if len(logs) < 2 * FEWEST:
-        return ()
+    logs = _logs(values)
+    kept = np.flatnonzero(~_apart(logs))
+    calm = logs[kept]
     smallest = float(np.log1p(max(SMALLEST, noise_floor)))
-    breaks = _segments(logs)
-    while breaks:
-        steps, chances = _tested(logs, breaks)
-        worst = int(np.argmax(np.where(np.abs(steps) < smallest, 2.0, chances)))
-        if chances[worst] <= level and abs(steps[worst]) >= smallest:
+    found: tuple[ChangePoint, ...] = ()
+    allowed = level
+    for breaks in _segmentations(calm):
+        steps, chances = _tested(calm, breaks)
+        if (np.abs(steps) >= smallest).all() and (chances <= allowed).all():
+            found, allowed = _points(calm, breaks, chances, kept), level
+        elif allowed < level:
             break
-        breaks.pop(worst)
-    else:
-        return ()
-    return _points(logs, breaks, chances)
+        else:
+            allowed = level * _HIDDEN
+    return found
 
 
 def slow_leak(
@@ -113,9 +119,10 @@ def slow_leak(
     is that around a straight line, so that the leak itself is none. Raises
     `ValueError` as `change_points` does.
     """
-    logs = _tamed(_logs(values))
+    logs = _logs(values)
     if len(logs) < 2 * STRETCH + FEWEST:
         return None
+    logs = np.where(_apart(logs), _middle(logs), logs)
     sign = 1.0 if direction == "lower" else -1.0
     level_of = sign * _without(logs, steps)
     stretches = sliding_window_view(level_of[:-STRETCH], STRETCH).mean(axis=1)
@@ -147,45 +154,56 @@ def _logs(values: Sequence[float]) -> Floats:
     return logs
 
 
-def _tamed(logs: Floats) -> Floats:
-    """Points far from the median of their neighbours, put there."""
+def _apart(logs: Floats) -> npt.NDArray[np.bool_]:
+    """Points far from the median of their neighbours; none when too many are."""
+    far = np.abs(logs - _middle(logs)) > _OUTLYING * _noise(logs)
+    return far & (far.mean() <= _MOST_APART) if len(logs) else far
+
+
+def _middle(logs: Floats) -> Floats:
+    """The median of every point and its neighbours, at the ends of the same first or last five."""
     if len(logs) < _NEIGHBOURS:
         return logs
     inner = np.median(sliding_window_view(logs, _NEIGHBOURS), axis=1)
     side = _NEIGHBOURS // 2
-    middle = np.concatenate([inner[:1].repeat(side), inner, inner[-1:].repeat(side)])
-    apart = np.abs(logs - middle) > _OUTLYING * _noise(logs)
-    return np.where(apart, middle, logs)
+    return np.concatenate([inner[:1].repeat(side), inner, inner[-1:].repeat(side)])
 
 
 def _noise(logs: Floats) -> float:
     """Standard deviation from the differences of neighbours, which no step disturbs."""
-    apart = np.abs(np.diff(logs))
-    return float(np.median(apart)) / (0.6745 * 2**0.5)
+    if len(logs) < 2:
+        return 0.0
+    return float(np.median(np.abs(np.diff(logs)))) / (0.6745 * 2**0.5)
 
 
-def _segments(logs: Floats) -> list[int]:
-    """Where the cheapest segments begin, without the first: squares plus a price per segment."""
+def _segmentations(logs: Floats) -> Iterator[list[int]]:
+    """The least-squares segments with one break, with two, and so on: where each but the first
+    begins."""
     count = len(logs)
-    centred = logs - logs.mean()
+    cost = _costs(logs)
+    best = cost[0]
+    before: list[npt.NDArray[np.int64]] = []
+    for breaks in range(1, min(_MOST_STEPS, count // FEWEST - 1) + 1):
+        tried = best[:, None] + cost
+        before.append(np.argmin(tried, axis=0))
+        best = np.min(tried, axis=0)
+        found, at = [], count
+        for earlier in reversed(before[:breaks]):
+            at = int(earlier[at])
+            found.append(at)
+        yield found[::-1]
+
+
+def _costs(logs: Floats) -> Floats:
+    """Squares around the mean of every stretch from a place up to another, inf for short ones."""
+    places = np.arange(len(logs) + 1)
+    centred = logs - logs.mean() if len(logs) else logs
     sums = np.concatenate([[0.0], np.cumsum(centred)])
     squares = np.concatenate([[0.0], np.cumsum(centred**2)])
-    starts, ends = np.arange(count + 1)[:, None], np.arange(count + 1)[None, :]
-    lengths = np.maximum(ends - starts, 1)
-    cost = squares[None, :] - squares[:, None] - (sums[None, :] - sums[:, None]) ** 2 / lengths
-    price = _PENALTY * max(_noise(logs), 1e-9) ** 2
-    best = np.full(count + 1, np.inf)
-    best[0] = -price
-    last = np.zeros(count + 1, dtype=np.int64)
-    for end in range(FEWEST, count + 1):
-        tried = best[: end - FEWEST + 1] + cost[: end - FEWEST + 1, end] + price
-        last[end] = int(np.argmin(tried))
-        best[end] = tried[last[end]]
-    found, at = [], int(last[count])
-    while at > 0:
-        found.append(at)
-        at = int(last[at])
-    return found[::-1]
+    lengths = places[None, :] - places[:, None]
+    cost = squares[None, :] - squares[:, None]
+    cost -= (sums[None, :] - sums[:, None]) ** 2 / np.maximum(lengths, 1)
+    return np.where(lengths < FEWEST, np.inf, cost)
 
 
 def _tested(logs: Floats, breaks: Sequence[int]) -> tuple[Floats, Floats]:
@@ -212,12 +230,16 @@ def _variance_of_mean(around: Floats, points: int, *, fitted: int) -> float:
 
 
 def _dependence(around: Floats, *, fitted: int) -> float:
-    """Correlation of neighbours, corrected for what fitting took away; 0 when it is none."""
+    """Correlation of neighbours, corrected for what fitting took away; 0 when it is none.
+
+    Half a standard error is taken off: most series have none, and believing
+    in some would hide their steps.
+    """
     total = float(around @ around)
     if total <= 0:
         return 0.0
     raw = float(around[:-1] @ around[1:]) / total
-    corrected = raw + (fitted + 3 * raw) / len(around)
+    corrected = raw + (fitted + 3 * raw) / len(around) - _DOUBT / len(around) ** 0.5
     return min(_MOST_DEPENDENT, max(0.0, corrected))
 
 
@@ -227,11 +249,14 @@ def _p(difference: float, error2: float, freedom: int) -> float:
     return student_p(difference / error2**0.5, max(1, freedom))
 
 
-def _points(logs: Floats, breaks: Sequence[int], chances: Floats) -> tuple[ChangePoint, ...]:
+def _points(
+    logs: Floats, breaks: Sequence[int], chances: Floats, kept: npt.NDArray[np.int64]
+) -> tuple[ChangePoint, ...]:
+    """The steps at `breaks` of the points that were `kept`."""
     means = [float(part.mean()) for part in np.split(logs, list(breaks))]
     return tuple(
         ChangePoint(
-            index=place,
+            index=int(kept[place]),
             before=float(np.exp(means[at])),
             after=float(np.exp(means[at + 1])),
             effect=float(np.expm1(means[at + 1] - means[at])),
