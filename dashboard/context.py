@@ -33,7 +33,16 @@ _TOP: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     (
         "Status",
         "status",
-        ("status", "platform-", "automation", "schedule", "announcement", "retention"),
+        (
+            "status",
+            "platform-",
+            "automation",
+            "schedule",
+            "announcement",
+            "subscription",
+            "endpoint",
+            "retention",
+        ),
         "g s",
     ),
 )

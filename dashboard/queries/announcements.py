@@ -13,6 +13,7 @@ from dashboard.models import (
     Announcement,
     Delivery,
     DeliveryState,
+    DeliveryTry,
     Endpoint,
     Receipt,
     Subscription,
@@ -51,6 +52,7 @@ class DeliveryRow:
     delivery: Delivery
     text: str
     at: datetime
+    earlier: tuple[DeliveryTry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +164,7 @@ def _rows(deliveries: Sequence[Delivery] | QuerySet[Delivery]) -> tuple[Delivery
     for row in deliveries:
         log = list(row.log.all())
         text, at = (log[-1].text, log[-1].at) if log else ("not tried yet", row.created_at)
-        found.append(DeliveryRow(delivery=row, text=text, at=at))
+        found.append(DeliveryRow(delivery=row, text=text, at=at, earlier=tuple(log[-2::-1])))
     return tuple(found)
 
 

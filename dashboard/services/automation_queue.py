@@ -42,6 +42,7 @@ LOOK_AGAIN = timedelta(minutes=1)
 """How often a firing over the budget is looked at again."""
 
 _NS_A_MINUTE = 60e9
+_RELATED = ("schedule__platform", "schedule__repository", "version__template", "commit")
 
 
 def queue_waiting() -> int:
@@ -50,10 +51,12 @@ def queue_waiting() -> int:
     held: set[int] = set()
     count = 0
     rows = Firing.objects.filter(state=FiringState.WAITING).order_by("id")
-    for pk, platform, wait, not_before in rows.values_list(
-        "pk", "schedule__platform_id", "wait", "not_before"
+    for pk, platform, wait, not_before, reason in rows.values_list(
+        "pk", "schedule__platform_id", "wait", "not_before", "reason"
     ):
         if platform in held:
+            if not reason:
+                _hold(pk)
             continue
         if not_before > now:
             held |= {platform} if wait == Wait.BUDGET else set()
@@ -65,27 +68,47 @@ def queue_waiting() -> int:
 
 
 @transaction.atomic
+def _hold(firing_id: int) -> None:
+    """Say why one behind another waits, and how long it will usually take."""
+    rows = Firing.objects.select_for_update(of=("self",)).filter(
+        pk=firing_id, state=FiringState.WAITING
+    )
+    firing = rows.select_related(*_RELATED).first()
+    if firing is None:
+        return
+    try:
+        _estimate(firing, _wanted(firing))
+    except UserError as error:
+        _skip(firing, error.line())
+        return
+    _wait(firing, "", "waits for its turn: one before it waits for device time")
+
+
+@transaction.atomic
 def decide(firing_id: int) -> tuple[str, str]:
     """Queue one firing, let it wait, or skip it; its state and what it waits for."""
     rows = Firing.objects.select_for_update(of=("self",)).filter(
         pk=firing_id, state=FiringState.WAITING
     )
-    related = ("schedule__platform", "schedule__repository", "version__template", "commit")
-    firing = rows.select_related(*related).first()
+    firing = rows.select_related(*_RELATED).first()
     if firing is None:
         return FiringState.SKIPPED, ""
     try:
         if _waits_for_fetch(firing):
             return _wait(firing, Wait.FETCH, "waits for a fetch of its repository")
-        schedule = firing.schedule
-        wanted = specs_of(firing.version, schedule.platform, schedule.repository)
+        wanted = _wanted(firing)
     except UserError as error:
         return _skip(firing, error.line())
     _estimate(firing, wanted)
-    short = _shortage(firing, schedule.platform)
+    short = _shortage(firing, firing.schedule.platform)
     if short is not None:
         return _wait(firing, short.wait, short.reason, later=LOOK_AGAIN / settings.TIME_SCALE)
     return _queue(firing, wanted)
+
+
+def _wanted(firing: Firing) -> tuple[RunSpec, ...]:
+    schedule = firing.schedule
+    return specs_of(firing.version, schedule.platform, schedule.repository)
 
 
 def _waits_for_fetch(firing: Firing) -> bool:
@@ -222,7 +245,7 @@ def _settle(firing: Firing, state: FiringState, reason: str = "") -> tuple[str, 
 
 
 def _wait(
-    firing: Firing, wait: Wait, reason: str, *, later: timedelta = timedelta(0)
+    firing: Firing, wait: str, reason: str, *, later: timedelta = timedelta(0)
 ) -> tuple[str, str]:
     firing.wait, firing.reason = wait, printable(reason, 500)
     firing.not_before = db_now() + later

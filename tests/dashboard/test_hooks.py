@@ -25,7 +25,7 @@ def secret() -> str:
     return hooks.secret_of(hooks.open_hook(make_repository().pk, make_user()))
 
 
-def push(client: Client, body: bytes = BODY, **headers: str) -> tuple[int, str]:
+def push(client: Client, body: bytes = BODY, /, **headers: str) -> tuple[int, str]:
     response = client.post(ADDRESS, body, content_type="application/json", headers=headers)
     return response.status_code, response.content.decode()
 

@@ -171,8 +171,10 @@ def test_a_later_one_does_not_overtake_one_that_waits_for_the_budget(clock: Cloc
         make_firing()
     assert automation_queue.queue_waiting() == 1
     assert automation_queue.queue_waiting() == 0
-    reasons = list(Firing.objects.order_by("id").values_list("wait", flat=True))
-    assert reasons == ["", "budget", ""]
+    waits = list(Firing.objects.order_by("id").values_list("wait", "usual_ns"))
+    assert waits == [("", 8 * 60e9), ("budget", 8 * 60e9), ("", 8 * 60e9)]
+    third = Firing.objects.get(state="waiting", wait="")
+    assert third.reason.startswith("waits for its turn")
     elsewhere = make_firing(make_schedule(platform=make_platform("other")))
     assert automation_queue.queue_waiting() == 1
     elsewhere.refresh_from_db()
