@@ -56,12 +56,15 @@ class DrawnHistory:
 
 
 SYMBOLS = {
-    "annotation": ("triangle-down", "var(--idle-host)"),
-    "comparison": ("diamond", "var(--python)"),
-    "change": ("x", "var(--python)"),
-    "iteration": ("star", "var(--comm)"),
+    "comparison": ("diamond", "var(--python)", 17),
+    "change": ("x", "var(--python)", 11),
+    "iteration": ("star", "var(--comm)", 13),
+    "annotation": ("triangle-down", "var(--idle-host)", 13),
 }
-"""Kind of a mark -> its symbol and colour; a tone replaces the colour."""
+"""Kind of a mark -> its symbol, colour and size, so that several at one point stay apart.
+
+A tone replaces the colour.
+"""
 
 
 def history_figure(drawn: DrawnHistory) -> Figure:
@@ -97,6 +100,7 @@ def _places(drawn: DrawnHistory) -> dict[str, object]:
         "tickvals": list(shown),
         "ticktext": [plot_text(drawn.points[index].name) for index in shown],
         "range": [-0.5, max(1, count) - 0.5],
+        "zeroline": False,
     }
 
 
@@ -148,7 +152,7 @@ def _line(drawn: DrawnHistory, stretch: tuple[int, int], scale: Scale) -> dict[s
 def _marks(drawn: DrawnHistory, scale: Scale) -> list[dict[str, object]]:
     """One entry of the legend a kind; several at one place share a hover text each."""
     found: list[dict[str, object]] = []
-    for kind, (symbol, colour) in SYMBOLS.items():
+    for kind, (symbol, colour, size) in SYMBOLS.items():
         mine = [mark for mark in drawn.marks if mark.kind == kind]
         if not mine:
             continue
@@ -165,7 +169,7 @@ def _marks(drawn: DrawnHistory, scale: Scale) -> list[dict[str, object]]:
                 "hovertemplate": "%{text}<extra></extra>",
                 "marker": {
                     "symbol": f"{symbol}-open",
-                    "size": 14,
+                    "size": size,
                     "line": {"width": 2},
                     "color": [tones.get(mark.tone, colour) for mark in mine],
                 },
@@ -200,7 +204,7 @@ def _boundary_labels(drawn: DrawnHistory) -> list[dict[str, object]]:
             "y": 1 - 0.09 * (number % 3),
             "yanchor": "top",
             "showarrow": False,
-            "text": plot_text(units.middle(words, 40)),
+            "text": plot_text(words),
             "font": {"color": "var(--idle-host)", "size": 11},
         }
         for number, (index, words) in enumerate(drawn.boundaries)
@@ -230,8 +234,8 @@ def _day0_label(drawn: DrawnHistory, scale: Scale) -> list[dict[str, object]]:
     return [
         {
             "xref": "paper",
-            "x": 0,
-            "xanchor": "left",
+            "x": 1,
+            "xanchor": "right",
             "y": drawn.day0 / scale.factor,
             "yanchor": "bottom",
             "showarrow": False,

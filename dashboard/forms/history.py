@@ -74,9 +74,13 @@ class WorkloadForm(forms.Form):
 
 
 class ModelListForm(forms.Form):
-    """`?q=llama`: which models are listed."""
+    """`?q=llama&page=2`: which models are listed."""
 
     q = forms.CharField(required=False, max_length=100, label="Model or platform")
+    page = forms.IntegerField(required=False, min_value=1, max_value=10**6)
+
+    def number(self) -> int:
+        return int(self.cleaned_data["page"] or 1) if self.is_valid() else 1
 
     def text(self) -> str:
         return str(self.cleaned_data["q"]).strip() if self.is_valid() else ""

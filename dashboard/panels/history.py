@@ -198,7 +198,7 @@ def _drawn(one: History, rows: Sequence[HistoryRow], day0: float) -> DrawnHistor
         title=one.metric.title,
         unit=one.metric.unit,
         axis="commit" if one.by_commit else "run",
-        points=[_point(row) for row in rows],
+        points=_points(rows),
         stretches=stretches,
         boundaries=[(first, _boundary(words.get(first))) for first, _ in stretches[1:]],
         marks=[
@@ -217,21 +217,30 @@ def _drawn(one: History, rows: Sequence[HistoryRow], day0: float) -> DrawnHistor
 
 
 def _boundary(boundary: Boundary | None) -> str:
-    """Without the looked up differences (an old boundary of many) the plain fact."""
-    return difference_words(boundary.differences if boundary else ())
+    """The first difference, as there is little room; of an old boundary only that it is one."""
+    mattering = [field for field in boundary.differences if field.matters] if boundary else []
+    if not mattering:
+        return "environment changed"
+    first = mattering[0]
+    more = f" +{len(mattering) - 1}" if len(mattering) > 1 else ""
+    return f"{printable(first.name, 24)} {_side(first.baseline)} → {_side(first.candidate)}{more}"
 
 
-def _point(row: HistoryRow) -> DrawnPoint:
-    point = row.place.point
-    return DrawnPoint(
-        name=row.place.sha[:7] or str(point.run_id),
-        value=point.value,
-        low=point.low,
-        high=point.high,
-        text=row.text,
-        address=reverse("run-detail", args=[point.run_id]),
-        run_id=point.run_id,
-    )
+def _points(rows: Sequence[HistoryRow]) -> list[DrawnPoint]:
+    """Addresses are built from one: asking for each takes longer than all the rest."""
+    before, after = reverse("run-detail", args=[0]).split("0")
+    return [
+        DrawnPoint(
+            name=row.place.sha[:7] or str(row.place.point.run_id),
+            value=row.place.point.value,
+            low=row.place.point.low,
+            high=row.place.point.high,
+            text=row.text,
+            address=f"{before}{row.place.point.run_id}{after}",
+            run_id=row.place.point.run_id,
+        )
+        for row in rows
+    ]
 
 
 def _table(one: History, rows: Sequence[HistoryRow]) -> Table[HistoryRow]:

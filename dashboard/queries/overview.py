@@ -26,7 +26,7 @@ from profiler import units
 from profiler.metrics import HEADLINE, METRICS
 from profiler.types import SCENARIOS, Definition
 
-ROWS = 50
+ROWS = 25
 ATTENTION = 8
 COMPARISONS = 300
 """The newest compared workloads with a verdict: a row's last change is looked for among them."""
@@ -149,15 +149,29 @@ def overview() -> Overview:
     )
 
 
-def grid(text: str = "") -> tuple[Row, ...]:
-    """Every model on every platform whose name or platform holds the text."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPage:
+    """One page of the models on platforms, by name."""
+
+    rows: tuple[Row, ...]
+    total: int
+    page: int
+    pages: int
+
+
+def model_page(text: str, page: int) -> ModelPage:
+    """Those whose name or platform holds the text; a page past the end is the last one."""
     wanted = text.casefold()
     found = [
         one
         for one in all_standings()
         if wanted in one.model.casefold() or wanted in one.platform.casefold()
     ]
-    return _rows(found, _last_changes())
+    rows = _rows(found, _last_changes())
+    pages = max(1, -(-len(rows) // ROWS))
+    page = min(page, pages)
+    shown = rows[(page - 1) * ROWS : page * ROWS]
+    return ModelPage(rows=shown, total=len(rows), page=page, pages=pages)
 
 
 def columns() -> tuple[Column, ...]:

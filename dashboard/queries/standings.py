@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import QuerySet
 
-from dashboard.models import RunState, Standing
+from dashboard.models import FailureKind, RunState, Standing, Workload
 from dashboard.models.runs import ACTIVE
 from profiler.analysis.history import speed
 from profiler.metrics import METRICS
@@ -113,32 +115,11 @@ class StandingFacts:
     findings: tuple[FindingFact, ...]
 
 
-_RELATED = (
-    "workload__model",
-    "platform",
-    "newest_run",
-    "measured_run__commit",
-    "day0_run__commit",
-    "best_run__commit",
-    "trace",
-)
-_RUN = ("state", "created_at", "started_at", "ended_at", "failure_kind", "failure_message")
-_COMMIT = ("ended_at", "commit__sha")
-_NEEDED = (
-    *(f"newest_run__{name}" for name in _RUN),
-    *(f"{which}__{name}" for which in ("measured_run", "day0_run", "best_run") for name in _COMMIT),
-    "workload__scenario",
-    "workload__batch",
-    "workload__prompt_tokens",
-    "workload__output_tokens",
-    "workload__dtype",
-    "workload__variant",
-    "workload__model__name",
-    "workload__model__title",
-    "platform__slug",
-    "trace__run",
-)
-_OWN = (
+_RUNS = ("measured_run", "day0_run", "best_run")
+_COLUMNS = (
+    "id",
+    "workload_id",
+    "platform_id",
     "metric",
     "source",
     "sources",
@@ -151,10 +132,35 @@ _OWN = (
     "best_value",
     "same_environment",
     "recent",
+    "trace_id",
+    "trace__run_id",
     "roofline",
     "counted",
     "findings",
+    "measured_run__ended_at",
+    *(f"{run}_id" for run in _RUNS),
+    *(f"{run}__commit__sha" for run in _RUNS),
+    "newest_run_id",
+    "newest_run__state",
+    "newest_run__created_at",
+    "newest_run__started_at",
+    "newest_run__ended_at",
+    "newest_run__failure_kind",
+    "newest_run__failure_message",
+    "workload__scenario",
+    "workload__batch",
+    "workload__prompt_tokens",
+    "workload__output_tokens",
+    "workload__dtype",
+    "workload__variant",
+    "workload__model_id",
+    "workload__model__name",
+    "workload__model__title",
+    "platform__slug",
 )
+"""Values and not rows: the overview reads some hundred of them, each over six tables."""
+
+_Row = Mapping[str, Any]
 
 
 def all_standings() -> list[StandingFacts]:
@@ -169,67 +175,77 @@ def standings_of(model: str, platform: str) -> list[StandingFacts]:
 
 
 def _facts(found: QuerySet[Standing]) -> list[StandingFacts]:
-    rows = found.select_related(*_RELATED).only(*_OWN, *_NEEDED)
-    return [_fact(row) for row in rows.order_by("-newest_run_id", "id")]
+    rows = found.order_by("-newest_run_id", "id").values_list(*_COLUMNS)
+    return [_fact(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
 
 
-def _fact(row: Standing) -> StandingFacts:
-    workload = row.workload
+def _fact(row: _Row) -> StandingFacts:
     return StandingFacts(
-        id=row.pk,
-        workload_id=workload.pk,
-        platform_id=row.platform_id,
-        model_id=workload.model_id,
-        model=workload.model.name,
-        title=workload.model.title,
-        scenario=workload.scenario,
-        workload=workload.label,
-        platform=row.platform.slug,
-        source=row.source,
-        sources=tuple(sorted(row.sources.items(), key=lambda item: (-item[1], item[0]))),
-        measured=row.measured,
+        id=row["id"],
+        workload_id=row["workload_id"],
+        platform_id=row["platform_id"],
+        model_id=row["workload__model_id"],
+        model=row["workload__model__name"],
+        title=row["workload__model__title"],
+        scenario=row["workload__scenario"],
+        workload=_workload(row).label,
+        platform=row["platform__slug"],
+        source=row["source"],
+        sources=tuple(sorted(row["sources"].items(), key=lambda item: (-item[1], item[0]))),
+        measured=row["measured"],
         newest=_newest(row),
         measure=_measure(row),
-        trace_id=row.trace_id,
-        trace_run_id=row.trace.run_id if row.trace else None,
-        roofline=row.roofline,
-        counted=row.counted,
-        findings=tuple(FindingFact(**one) for one in row.findings),
+        trace_id=row["trace_id"],
+        trace_run_id=row["trace__run_id"],
+        roofline=row["roofline"],
+        counted=row["counted"],
+        findings=tuple(FindingFact(**one) for one in row["findings"]),
     )
 
 
-def _newest(row: Standing) -> Newest | None:
-    run = row.newest_run
-    if run is None:
+def _workload(row: _Row) -> Workload:
+    """Enough of the row for its label."""
+    return Workload(
+        batch=row["workload__batch"],
+        prompt_tokens=row["workload__prompt_tokens"],
+        output_tokens=row["workload__output_tokens"],
+        dtype=row["workload__dtype"],
+        variant=row["workload__variant"],
+    )
+
+
+def _newest(row: _Row) -> Newest | None:
+    if row["newest_run_id"] is None:
         return None
+    kind = row["newest_run__failure_kind"]
+    moments = (row[f"newest_run__{name}_at"] for name in ("ended", "started", "created"))
     return Newest(
-        run_id=run.pk,
-        state=run.state,
-        at=run.ended_at or run.started_at or run.created_at,
-        kind=run.get_failure_kind_display() if run.failure_kind else "",
-        message=run.failure_message,
+        run_id=row["newest_run_id"],
+        state=row["newest_run__state"],
+        at=next(moment for moment in moments if moment),
+        kind=str(FailureKind(kind).label) if kind in FailureKind.values else kind,
+        message=row["newest_run__failure_message"],
     )
 
 
-def _measure(row: Standing) -> Measure | None:
-    if row.value is None or row.day0_value is None or row.best_value is None:
+def _measure(row: _Row) -> Measure | None:
+    if row["value"] is None:
         return None
-    run, day0, best = row.measured_run, row.day0_run, row.best_run
     return Measure(
-        metric=METRICS[row.metric],
-        value=row.value,
-        spread=row.spread,
-        n=row.n or 1,
-        run_id=run.pk if run else None,
-        at=run.ended_at if run else None,
-        sha=run.commit.sha if run and run.commit else "",
-        day0_value=row.day0_value,
-        day0_run_id=day0.pk if day0 else None,
-        day0_sha=day0.commit.sha if day0 and day0.commit else "",
-        best_value=row.best_value,
-        best_run_id=best.pk if best else None,
-        best_sha=best.commit.sha if best and best.commit else "",
-        points=row.points,
-        same_environment=row.same_environment,
-        recent=tuple(row.recent),
+        metric=METRICS[row["metric"]],
+        value=row["value"],
+        spread=row["spread"],
+        n=row["n"],
+        run_id=row["measured_run_id"],
+        at=row["measured_run__ended_at"],
+        sha=row["measured_run__commit__sha"] or "",
+        day0_value=row["day0_value"],
+        day0_run_id=row["day0_run_id"],
+        day0_sha=row["day0_run__commit__sha"] or "",
+        best_value=row["best_value"],
+        best_run_id=row["best_run_id"],
+        best_sha=row["best_run__commit__sha"] or "",
+        points=row["points"],
+        same_environment=row["same_environment"],
+        recent=tuple(row["recent"]),
     )

@@ -34,9 +34,13 @@ def _history_or_404(form: HistoryForm, name: str, platform: str) -> ModelHistory
     return found
 
 
-def _standing_or_404(form: WorkloadForm, name: str, platform: str) -> StandingFacts:
-    """The workload asked for, else the one whose run is the newest."""
+def _standing_or_404(
+    form: WorkloadForm, name: str, platform: str, *, traced: bool = False
+) -> StandingFacts:
+    """The workload asked for, else the one whose run is the newest, if asked one with a trace."""
     found = [one for one in standings_of(name, platform) if one.measure]
+    if traced:
+        found.sort(key=lambda one: one.trace_id is None)
     number = form.number()
     chosen = (one for one in found if number is None or one.workload_id == number)
     standing = next(chosen, None)
@@ -48,8 +52,13 @@ def _standing_or_404(form: WorkloadForm, name: str, platform: str) -> StandingFa
 @require_safe
 def model_list(request: SignedInRequest) -> HttpResponse:
     form = ModelListForm(request.GET)
-    rows = overview.grid(form.text())
-    context = {"form": form, "text": form.text(), "rows": rows, "columns": overview.columns()}
+    context = {
+        "form": form,
+        "text": form.text(),
+        "page": overview.model_page(form.text(), form.number()),
+        "size": overview.ROWS,
+        "columns": overview.columns(),
+    }
     return render(request, "dashboard/model_list.html", context)
 
 
@@ -82,7 +91,7 @@ def model_history_csv(request: SignedInRequest, name: str, platform: str) -> Htt
 def model_operators(request: SignedInRequest, name: str, platform: str) -> HttpResponse:
     """Time per step of one operator over the commits of a workload."""
     form = WorkloadForm(request.GET)
-    standing = _standing_or_404(form, name, platform)
+    standing = _standing_or_404(form, name, platform, traced=True)
     panel = operator_history.operator_panel(standing, form, request.GET)
     context = {"standing": standing, "panel": panel, "form": form}
     return render(request, "dashboard/model_operators.html", context)
@@ -91,7 +100,7 @@ def model_operators(request: SignedInRequest, name: str, platform: str) -> HttpR
 @require_safe
 def model_operators_csv(request: SignedInRequest, name: str, platform: str) -> HttpResponseBase:
     form = WorkloadForm(request.GET)
-    standing = _standing_or_404(form, name, platform)
+    standing = _standing_or_404(form, name, platform, traced=True)
     rows = operator_history.csv_rows(operator_history.track_of(standing, form))
     file = f"{standing.model}_{standing.platform}_{standing.scenario}_operator.csv"
     return csv_response(file, operator_history.CSV_COLUMNS, rows)

@@ -101,7 +101,7 @@ def test_an_environment_change_splits_the_line_and_says_what_changed(
     figure = figure_of(viewer_client)
     assert [line["x"] for line in lines(figure)] == [[0, 1], [2]]
     (label,) = (one for one in figure["layout"]["annotations"] if "Day-0" not in one["text"])
-    assert label["text"] == "environment: torch a → b"
+    assert label["text"] == "torch a → b"
     page = page_of(viewer_client, PAGE)
     assert "Day-0 of decode was measured in another environment" in page
 

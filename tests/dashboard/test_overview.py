@@ -69,7 +69,7 @@ def test_it_tells_a_viewer_who_can_start(viewer_client: Client) -> None:
 def test_it_shows_the_first_value_with_its_spread(viewer_client: Client) -> None:
     measured()
     page = page_of(viewer_client)
-    assert "7.62 ms ± 100 µs · b1 in128 out32 float32" in page, "half the interquartile range"
+    assert ">7.62 ms ± 100 µs</span>" in page, "half the interquartile range"
     assert ">Day-0</a>" in page, "there is nothing to hold it against yet"
     assert 'title="Time per output token: 7,620,000 ns, run' in page
 
@@ -109,7 +109,7 @@ def test_it_says_that_all_is_well(viewer_client: Client) -> None:
     assert summary(page) == (
         "Nothing needs a look. 2 of 2 workloads are measured; none has moved since Day-0."
     )
-    assert "not assessed yet" in page, "readiness"
+    assert "not assessed<br>yet" in page, "readiness"
     assert "not known" in page, "the roofline"
 
 
