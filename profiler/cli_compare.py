@@ -125,12 +125,12 @@ def _diff_lines(found: Diff, steps: Waterfall) -> list[str]:
     for bar in steps.bars:
         name = f"idle: {bar.name}" if bar.kind == "idle" else bar.name
         lines.append(f"  {_signed(bar.change_ns):>10}  {printable(middle(name, 80))}")
-    lines += ["", f"operators by change of {found.measure} time per step"]
+    lines += ["", f"operators by change of {found.measure} time in an ordinary step"]
     for row in found.rows[:ROWS_SHOWN]:
         sure = " (beyond noise of steps)" if row.significant else ""
         place = f"{row.module}: " if row.module else ""
         name = printable(middle(place + row.operator, 80))
-        lines.append(f"  {_signed(row.change_ns):>10}  {name}, {row.how}{sure}")
+        lines.append(f"  {_signed(row.usual_change_ns):>10}  {name}, {row.how}{sure}")
     return [*lines, "", *(f"note: {note}" for note in found.notes)]
 
 

@@ -19,7 +19,7 @@ NAME_LIMIT = 200
 
 
 def operator_table(found: Diff, traces: Traces = (None, None)) -> Table[OperatorChange]:
-    """Rows in the order of the comparison: the surest and largest change first.
+    """Rows in the order of the comparison: the largest change of an ordinary step first.
 
     Times lead to the operator in the trace of their side, where `traces` says its number.
     """
@@ -36,8 +36,9 @@ def operator_table(found: Diff, traces: Traces = (None, None)) -> Table[Operator
     return Table(
         name="operators",
         noun="operators",
-        about=f"{found.measure.capitalize()} time per step of both recordings, the change "
-        "that is surest and largest first. Sure means beyond the noise of the steps, after "
+        about=f"{found.measure.capitalize()} time per step of both recordings, the largest "
+        "change of an ordinary step (the median of the steps) first; the other times are "
+        "means. Sure means beyond the noise of the steps, after "
         f"correction for {found.tested} tests.",
         rows=found.rows,
         columns=_columns(time, share, traces),
@@ -52,6 +53,7 @@ def _columns(
 ) -> tuple[Column[OperatorChange], ...]:
     return (
         Column(key="operator", title="Operator", kind="mono", value=lambda row: row.operator),
+        Column(key="usual", title="Ordinary step", value=lambda row: row.usual_change_ns),
         Column(key="change", title="Change", value=lambda row: row.change_ns),
         Column(
             key="relative", title="Relative", kind="text", value=lambda row: _relative(row, time)

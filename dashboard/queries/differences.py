@@ -59,5 +59,5 @@ def difference_of(compared: ComparedWorkload) -> Difference | None:
     except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError):
         raise DifferenceError(
             "The difference was stored by another version and cannot be read",
-            "measure more pairs to record it anew",
+            "compare the two commits again to record it anew",
         ) from None

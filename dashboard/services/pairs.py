@@ -47,7 +47,7 @@ from profiler.errors import UserError, printable
 from profiler.metrics import METRICS
 from profiler.types import RunSpec
 
-PROFILED_STEPS = 5
+PROFILED_STEPS = 10
 """Steps of the profiled launch of each side: repeats for the operator table."""
 
 TRACE_FILE = "trace.json.gz"

@@ -25,7 +25,9 @@ class OperatorSide:
     """One side of an operator: recorded names, calls and times per step.
 
     `shown_ns` is what it takes of the wall time (see `window`); all of them
-    with the parts make a step.
+    with the parts make a step. The `usual` times are those of an ordinary
+    step, the median of the steps instead of their mean: one step in which
+    something came in between does not move them.
     """
 
     modules: tuple[str, ...]
@@ -35,6 +37,8 @@ class OperatorSide:
     device_ns: int
     shown_ns: int
     kernels: tuple[KernelShare, ...]
+    usual_ns: int
+    usual_shown_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +46,9 @@ class OperatorChange:
     """One operator on both sides, or on one.
 
     `change_ns` is candidate minus baseline in the time that is measured
-    (device, else host). `p_adjusted` is the Benjamini-Hochberg p of the paired
-    t test on log ratios of the steps, None where it was not tested.
+    (device, else host), `usual_change_ns` the same of an ordinary step.
+    `p_adjusted` is the Benjamini-Hochberg p of the paired t test on log ratios
+    of the steps, None where it was not tested.
     """
 
     module: str
@@ -54,6 +59,7 @@ class OperatorChange:
     baseline: OperatorSide | None
     candidate: OperatorSide | None
     change_ns: int
+    usual_change_ns: int
     p_value: float | None = None
     p_adjusted: float | None = None
     significant: bool = False
@@ -64,7 +70,8 @@ class ModuleChange:
     """Operators of one module that are on one side only: what became of what.
 
     `renamed` one for one, `fused` several to fewer, `split` fewer to more,
-    `replaced` as many by as many, else only `vanished` or only `appeared`.
+    `replaced` as many by as many, else only `vanished` or only `appeared`. The
+    `usual` times are the shown ones of an ordinary step.
     """
 
     kind: Change
@@ -75,6 +82,8 @@ class ModuleChange:
     candidate_ns: int
     baseline_shown_ns: int
     candidate_shown_ns: int
+    baseline_usual_ns: int
+    candidate_usual_ns: int
 
 
 def measured_ns(side: OperatorSide | None, measure: str) -> int:
@@ -103,6 +112,11 @@ def module_changes(rows: Sequence[OperatorChange], measure: str) -> tuple[Module
     return tuple(sorted(made, key=lambda m: -abs(m.candidate_ns - m.baseline_ns)))
 
 
+def usual_ns(side: OperatorSide | None) -> int:
+    """The measured time of a side in an ordinary step, 0 without that side."""
+    return 0 if side is None else side.usual_ns
+
+
 def one_sided(row: OperatorChange) -> bool:
     """Whether a row counts with its module: on one side only, and not merely by its shapes."""
     alone = row.baseline is None or row.candidate is None
@@ -128,6 +142,8 @@ def _module_change(module: str, rows: Sequence[OperatorChange], measure: str) ->
         candidate_ns=sum(measured_ns(row.candidate, measure) for row in new),
         baseline_shown_ns=sum(row.baseline.shown_ns for row in gone if row.baseline),
         candidate_shown_ns=sum(row.candidate.shown_ns for row in new if row.candidate),
+        baseline_usual_ns=sum(row.baseline.usual_shown_ns for row in gone if row.baseline),
+        candidate_usual_ns=sum(row.candidate.usual_shown_ns for row in new if row.candidate),
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -19,13 +18,14 @@ from profiler.analysis.changes import (
     OperatorSide,
     measured_ns,
     module_changes,
+    usual_ns,
 )
 from profiler.analysis.matching import Bucket, Match, buckets, match
-from profiler.analysis.stats import discovery_adjusted, paired_t_p
+from profiler.analysis.stats import apart, discovery_adjusted, paired_t_p
 from profiler.analysis.stepprofile import Part, StepProfile
 from profiler.units import middle
 
-SCHEMA = 1
+SCHEMA = 2
 FLOOR = 0.005
 """Operators below this share of a step's time on both sides are not tested."""
 
@@ -37,11 +37,12 @@ KERNEL_NAME_CHARS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartTime:
-    """Wall time of a step that belongs to no operator."""
+    """Wall time of a step that belongs to no operator; `usual_ns` is that of an ordinary step."""
 
     kind: str
     name: str
     total_ns: int
+    usual_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +73,8 @@ class DiffSide:
 class Diff:
     """Two traces compared.
 
-    Rows that the steps tell apart, and large ones on one side only, come
-    first; within those and within the rest the larger change does.
+    Rows are in the order of the change of an ordinary step, the largest first:
+    whether the steps tell a row apart from noise is said beside it.
     """
 
     measure: str
@@ -100,6 +101,23 @@ def apportion(totals: Sequence[int], steps: int) -> list[int]:
     return shares
 
 
+def is_steady(group: Sequence[Bucket]) -> bool:
+    """Whether operators are called in every step alike; else no step is the ordinary one."""
+    calls = np.sum([b.calls for b in group], axis=0)
+    return not group or bool((calls == calls[0]).all())
+
+
+def usual(total_ns: int, per_step: Sequence[int]) -> int:
+    """What an ordinary step has of `total_ns`, the mean of `per_step`: their median's part of it.
+
+    All of it where the steps are not known.
+    """
+    whole = sum(per_step)
+    if not whole:
+        return total_ns
+    return round(total_ns * float(np.median(per_step)) * len(per_step) / whole)
+
+
 def diff(baseline: StepProfile, candidate: StepProfile, *, fold_layers: bool = True) -> Diff:
     """Compare two profiles; `fold_layers` counts equal layers as one (`layers.*.mlp`)."""
     both = (baseline, candidate)
@@ -113,7 +131,7 @@ def diff(baseline: StepProfile, candidate: StepProfile, *, fold_layers: bool = T
         _row(one, left.sides[at], right.sides[at], measure, p=tested[at], adjusted=adjusted[at])
         for at, one in enumerate(found)
     ]
-    rows.sort(key=partial(_order, total_ns=max(sum(left.measured), sum(right.measured))))
+    rows.sort(key=_order)
     return Diff(
         measure=measure,
         baseline=left.side(found),
@@ -154,6 +172,7 @@ class _Totals:
         if not group:
             return None
         members = [row for bucket in group for row in bucket.members]
+        steps = self.per_step(group) if is_steady(group) else []
         return OperatorSide(
             modules=tuple(sorted({b.module for b in group})),
             names=tuple(sorted({row.name for row in members})),
@@ -162,6 +181,8 @@ class _Totals:
             device_ns=self.device[at],
             shown_ns=self.shown[at],
             kernels=self._kernels(group),
+            usual_ns=usual(self.measured[at], steps),
+            usual_shown_ns=usual(self.shown[at], steps),
         )
 
     def _kernels(self, group: tuple[Bucket, ...]) -> tuple[KernelShare, ...]:
@@ -209,11 +230,15 @@ class _Totals:
 
 
 def _part(part: Part, ns: int) -> PartTime:
-    return PartTime(kind=part.kind, name=part.name, total_ns=ns)
+    found = usual(ns, part.per_step_ns)
+    return PartTime(kind=part.kind, name=part.name, total_ns=ns, usual_ns=found)
 
 
 def _p_value(one: Match, left: _Totals, right: _Totals) -> float | None:
-    """The paired t test on the log ratios of the steps; None where it cannot be made."""
+    """The paired t test on the log ratios of the steps; None where it cannot be made.
+
+    Steps whose ratio stands apart from the others' are left out, as pairs of launches are.
+    """
     a, b = left.per_step(one.baseline), right.per_step(one.candidate)
     steps = min(len(a), len(b))
     if steps < FEWEST_STEPS or min(*a[:steps], *b[:steps]) <= 0:
@@ -222,7 +247,8 @@ def _p_value(one: Match, left: _Totals, right: _Totals) -> float | None:
         sum(b) >= FLOOR * sum(right.measured) * right.steps
     )
     ratios = np.log(np.array(b[:steps], float)) - np.log(np.array(a[:steps], float))
-    return paired_t_p(ratios) if floors else None
+    used = ratios[~apart(ratios)]
+    return paired_t_p(used) if floors and len(used) >= FEWEST_STEPS else None
 
 
 def _row(
@@ -246,17 +272,16 @@ def _row(
         baseline=baseline,
         candidate=candidate,
         change_ns=measured_ns(candidate, measure) - measured_ns(baseline, measure),
+        usual_change_ns=usual_ns(candidate) - usual_ns(baseline),
         p_value=p,
         p_adjusted=adjusted,
         significant=adjusted is not None and adjusted <= FALSE_DISCOVERIES,
     )
 
 
-def _order(row: OperatorChange, *, total_ns: int) -> tuple[bool, int, str]:
-    """Rows that the steps tell apart and large ones on one side first, each by their change."""
-    large = abs(row.change_ns) >= FLOOR * total_ns
-    alone = row.baseline is None or row.candidate is None
-    return not (row.significant or (alone and large)), -abs(row.change_ns), row.operator
+def _order(row: OperatorChange) -> tuple[int, bool, str]:
+    """By the change of an ordinary step, the largest first."""
+    return -abs(row.usual_change_ns), not row.significant, row.operator
 
 
 def _notes(baseline: StepProfile, candidate: StepProfile) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from profiler.analysis.stepprofile import (
     StepProfile,
 )
 from profiler.analysis.steps import step_event_rows
-from profiler.analysis.window import BETWEEN, split_device, split_host
+from profiler.analysis.window import split_device, split_host
 from profiler.trace.batch import NONE, Bool, Int32
 from profiler.trace.clock import Int64
 from profiler.trace.kinds import Kind
@@ -204,10 +204,7 @@ class _Stepping:
         """What each operator call shows in the window, and the parts without an operator."""
         start, end = int(self.starts[0]), int(self.end)
         if measure == "host":
-            marks = step_event_rows(self.trace)
-            track = int(self.trace.events.track[marks[0]]) if len(marks) else None
-            host = split_host(self.trace, self.structure, start, end, track=track)
-            return host.shown, (Part(kind="host", name=BETWEEN, total_ns=host.between),)
+            return self._host_window(end)
         split = split_device(self.trace, self.structure, start, end)
         kind, shown = self.trace.device.kind, split.shown
         compute = np.asarray(kind == Kind.KERNEL)
@@ -228,6 +225,17 @@ class _Stepping:
         sums["unattributed", "difference to the vendor's own idle time"] = split.rest
         parts = [Part(kind=k, name=n, total_ns=ns) for (k, n), ns in sums.items() if ns]
         return calls, tuple(parts)
+
+    def _host_window(self, end: int) -> tuple[Int64, tuple[Part, ...]]:
+        """The window of a trace without device work: operators, and what is between them."""
+        marks = step_event_rows(self.trace)
+        track = int(self.trace.events.track[marks[0]]) if len(marks) else None
+        host = split_host(self.trace, self.structure, self.starts, end, track=track)
+        parts = [
+            Part(kind="host", name=n, total_ns=int(ns.sum()), per_step_ns=tuple(ns.tolist()))
+            for n, ns in host.between.items()
+        ]
+        return host.shown, tuple(parts)
 
     def _frames(self) -> tuple[FrameTime, ...]:
         """The call tree with the time of the window, runtime calls and markers merged away."""

@@ -15,7 +15,7 @@ import msgspec
 
 from profiler.errors import TraceError
 
-SCHEMA = 1
+SCHEMA = 2
 STEPS_LIMIT = 50
 """Steps beyond these are left out: a comparison needs no more."""
 
@@ -58,11 +58,15 @@ class OperatorTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of the window that belongs to no operator: kind, name, ns over all steps."""
+    """A part of the window that belongs to no operator: kind, name, ns over all steps.
+
+    `per_step_ns` is the same step by step, empty where only the whole is known.
+    """
 
     kind: str
     name: str
     total_ns: int
+    per_step_ns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

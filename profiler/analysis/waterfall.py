@@ -10,6 +10,7 @@ from profiler.analysis.diff import Diff, DiffSide
 BARS_SHOWN = 12
 OPERATORS_NAMED = 3
 REST = "everything else"
+UNEVEN = "steps out of the ordinary"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,19 +34,20 @@ class Waterfall:
 
 
 def waterfall(found: Diff, bars: int = BARS_SHOWN) -> Waterfall:
-    """The `bars` largest changes by size, then one bar for everything else.
+    """The `bars` largest changes of an ordinary step, then everything else, then the uneven rest.
 
     Operators on both sides count by name over all modules, those on one side
     only by their module; device time that other work hides is in none of them.
+    The last bar is what steps out of the ordinary add to the mean of a side.
     """
     sums: dict[tuple[str, str], list[int]] = {}
     for row in found.rows:
         if not one_sided(row) or not row.change_ns:
             both = (row.baseline, row.candidate)
-            wall = [side.shown_ns if side else 0 for side in both]
+            wall = [side.usual_shown_ns if side else 0 for side in both]
             _add(sums, "operator", row.operator, *wall)
     for module in found.modules:
-        _add(sums, "module", _name(module), module.baseline_shown_ns, module.candidate_shown_ns)
+        _add(sums, "module", _name(module), module.baseline_usual_ns, module.candidate_usual_ns)
     _add_parts(sums, found.baseline, 0)
     _add_parts(sums, found.candidate, 1)
     ordered = sorted(sums.items(), key=lambda item: (-abs(item[1][1] - item[1][0]), item[0]))
@@ -53,6 +55,10 @@ def waterfall(found: Diff, bars: int = BARS_SHOWN) -> Waterfall:
     rest = [both for _, both in ordered[bars:]]
     if rest:
         shown.append(_bar("rest", REST, sum(b[0] for b in rest), sum(b[1] for b in rest)))
+    sides = (found.baseline.step_ns, found.candidate.step_ns)
+    uneven = [ns - sum(both[at] for both in sums.values()) for at, ns in enumerate(sides)]
+    if any(uneven):
+        shown.append(_bar("uneven", UNEVEN, *uneven))
     return Waterfall(
         baseline_ns=found.baseline.step_ns, candidate_ns=found.candidate.step_ns, bars=tuple(shown)
     )
@@ -83,7 +89,7 @@ def _add(
 
 def _add_parts(sums: dict[tuple[str, str], list[int]], side: DiffSide, at: int) -> None:
     for part in side.parts:
-        sums.setdefault((part.kind, part.name), [0, 0])[at] += part.total_ns
+        sums.setdefault((part.kind, part.name), [0, 0])[at] += part.usual_ns
 
 
 def _bar(kind: str, name: str, baseline: int, candidate: int) -> Bar:

@@ -13,15 +13,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from profiler.analysis.idle import idle_rows
+from profiler.analysis.matching import folded
+from profiler.analysis.operators import module_path
 from profiler.trace.batch import NONE, Bool, Int32
 from profiler.trace.clock import Int64
 from profiler.trace.intervals import covered_ns, merged
 from profiler.trace.kinds import Kind
 from profiler.trace.link import Structure
 from profiler.trace.model import DeviceWork, Trace
+from profiler.trace.nest import Nesting, nearest
 
 EDGE = "before the first and after the last work"
 BETWEEN = "between operators"
+OUTSIDE = "between the steps"
 
 
 @dataclass(slots=True)
@@ -100,19 +104,24 @@ def _idle(trace: Trace, structure: Structure, mine: Int64, ts: Int64, end: Int64
 
 @dataclass(slots=True)
 class HostSplit:
-    """`shown` per position of `Structure.ops` and the time `between` operators, ns."""
+    """`shown` per position of `Structure.ops`, and the time outside of operators by where it is.
+
+    The latter has a value per step. All of it in ns; together it is the window.
+    """
 
     shown: Int64
-    between: int
+    between: dict[str, Int64]
 
 
 def split_host(
-    trace: Trace, structure: Structure, start_ns: int, end_ns: int, *, track: int | None
+    trace: Trace, structure: Structure, starts: Int64, end_ns: int, *, track: int | None
 ) -> HostSplit:
-    """Split [start, end) of the host: the thread `track` first, then the others."""
-    owner, ts, end = segments(trace, structure)
-    keep = (ts < end_ns) & (end > start_ns)
-    owner, ts, end = owner[keep], np.maximum(ts[keep], start_ns), np.minimum(end[keep], end_ns)
+    """Split the steps that begin at `starts`, the last up to `end_ns`, of the host.
+
+    The thread `track` counts first, then the others. What no operator covers counts for the
+    innermost module that `track` is in, layers together.
+    """
+    owner, ts, end = clipped(segments(trace, structure.ops), int(starts[0]), end_ns)
     shown = np.zeros(len(structure.ops.rows), np.int64)
     tracks = trace.events.track[structure.ops.rows[owner]]
     if track is None and len(tracks):
@@ -121,17 +130,63 @@ def split_host(
     np.add.at(shown, owner[main], owned(ts[main], end[main], ts[:0], ts[:0]))
     rest = owned(ts[~main], end[~main], *merged(ts[main], end[main]))
     np.add.at(shown, owner[~main], rest)
-    return HostSplit(shown, end_ns - start_ns - int(shown.sum()))
+    covered = merged(ts, end)
+    between = _between(trace, structure.host, starts, end_ns, track=track, by=covered)
+    outside = np.diff(starts, append=end_ns) - sum(between.values(), _covered(*covered, starts))
+    return HostSplit(shown, {n: ns for n, ns in {**between, OUTSIDE: outside}.items() if ns.any()})
 
 
-def segments(trace: Trace, structure: Structure) -> tuple[Int32, Int64, Int64]:
-    """Stretches of time in which one operator is the innermost of its thread.
+def _covered(ts: Int64, end: Int64, starts: Int64) -> Int64:
+    """Per step what disjoint stretches cover; one belongs to the step in which it begins."""
+    out = np.zeros(len(starts), np.int64)
+    np.add.at(out, np.searchsorted(starts, ts, side="right") - 1, end - ts)
+    return out
 
-    Position in `Structure.ops`, start and end of each stretch. At a boundary
+
+def _between(
+    trace: Trace,
+    host: Nesting,
+    starts: Int64,
+    end_ns: int,
+    *,
+    track: int | None,
+    by: tuple[Int64, Int64],
+) -> dict[str, Int64]:
+    """Time of the thread `track` that the disjoint ascending `by` leave, by module, per step."""
+    events = trace.events
+    owner, ts, end = clipped(segments(trace, host), int(starts[0]), end_ns)
+    mine = np.asarray(events.track[host.rows[owner]] == track)
+    owner, ts, free = owner[mine], ts[mine], owned(ts[mine], end[mine], *by)
+    is_module = np.asarray(events.kind[host.rows] == Kind.MODULE)
+    around = np.where(is_module, np.arange(len(is_module)), nearest(host.parent, is_module))[owner]
+    module = np.where(around >= 0, events.name[host.rows[around]], NONE)
+    step = np.searchsorted(starts, ts, side="right") - 1
+    out: dict[str, Int64] = {}
+    for code in np.unique(module).tolist():
+        place = f"{folded(module_path(trace.strings[code]))}: " if code >= 0 else ""
+        sums = out.setdefault(f"{place}{BETWEEN}", np.zeros(len(starts), np.int64))
+        chosen = module == code
+        np.add.at(sums, step[chosen], free[chosen])
+    return out
+
+
+def clipped(
+    found: tuple[Int32, Int64, Int64], start_ns: int, end_ns: int
+) -> tuple[Int32, Int64, Int64]:
+    """Stretches of time as far as they lie in [start, end)."""
+    owner, ts, end = found
+    keep = (ts < end_ns) & (end > start_ns)
+    return owner[keep], np.maximum(ts[keep], start_ns), np.minimum(end[keep], end_ns)
+
+
+def segments(trace: Trace, ops: Nesting) -> tuple[Int32, Int64, Int64]:
+    """Stretches of time in which one interval of a nesting is the innermost of its thread.
+
+    Position in the nesting, start and end of each stretch. At a boundary
     ends come before starts, inner ends before outer ones and outer starts
     before inner ones; what is open after the last of them owns what follows.
     """
-    ops, events = structure.ops, trace.events
+    events = trace.events
     at = np.flatnonzero(events.dur[ops.rows] > 0).astype(np.int32)
     rows = ops.rows[at]
     times = np.concatenate([events.ts[rows], events.end[rows]])

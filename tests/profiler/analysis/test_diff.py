@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profiler.analysis.changes import OperatorChange
-from profiler.analysis.diff import Diff, DiffSide, apportion, diff
+from profiler.analysis.diff import Diff, DiffSide, apportion, diff, usual
 from profiler.analysis.stepprofile import (
     StepProfile,
     dump_profile,
     load_profile,
     profile_of_trace,
 )
-from profiler.analysis.waterfall import waterfall
+from profiler.analysis.waterfall import UNEVEN, waterfall
 from profiler.errors import TraceError
 from tests.profiler.analysis.layered import Layered
 from tests.profiler.trace.shared import TRACES, needs_traces
@@ -62,6 +62,35 @@ def test_it_names_the_changed_operator_first(tmp_path: Path) -> None:
     assert first.significant
     assert not any(row.significant for row in found.rows[1:])
     assert waterfall(found).bars[0].name == "aten::silu"
+    check_sums(found)
+
+
+def test_it_is_not_misled_by_a_step_in_which_something_came_in_between(tmp_path: Path) -> None:
+    steady = {"aten::silu": SILU, "aten::mul": [20.0] * 4}
+    slower = {"aten::silu": [v * 1.5 for v in SILU], "aten::mul": [20.0, 320.0, 20.0, 20.0]}
+    found = compare(tmp_path, Layered(device_us=steady), Layered(device_us=slower))
+    assert found.rows[0].operator == "aten::silu"
+    mul = next(row for row in found.rows if row.operator == "aten::mul")
+    assert (mul.change_ns, mul.usual_change_ns) == (150_000, 0)
+    bars = waterfall(found).bars
+    assert next(bar.name for bar in bars if bar.kind == "operator") == "aten::silu"
+    assert bars[-1].name == UNEVEN
+    assert bars[-1].change_ns == pytest.approx(150_000, rel=0.02)
+    check_sums(found)
+
+
+def test_it_takes_the_mean_of_an_operator_that_not_every_step_calls() -> None:
+    assert usual(30, []) == 30
+    assert usual(30, [0, 0, 90]) == 0
+    assert usual(31, [10, 30, 53]) == 30
+
+
+def test_it_says_in_which_module_the_host_was_between_operators(tmp_path: Path) -> None:
+    found = compare(tmp_path, Layered(device=False), Layered(device=False))
+    parts = {part.name: part.total_ns for part in found.baseline.parts}
+    # A layer leaves 3 µs around an operator that calls another, 5 µs around one alone, 1 µs last.
+    assert parts["model.layers.*.mlp: between operators"] == 2 * (3 + 2 * 5 + 1) * 1000
+    assert set(parts) == {"model.layers.*.mlp: between operators", "between operators"}
     check_sums(found)
 
 

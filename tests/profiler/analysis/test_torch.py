@@ -54,5 +54,5 @@ def test_it_stores_an_events_file_and_a_flame_graph(
     names = sorted(path.name for path in folder.iterdir())
     assert names == [
         *("events.parquet", "flame.speedscope.json.gz", "flamegraph.json.gz"),
-        *("replay.bin", "report.json"),
+        *("replay.bin", "report.json", "stepprofile.json.gz"),
     ]
