@@ -94,7 +94,7 @@ class RunView:
 
 def get_run(run_id: int) -> Run | None:
     """The run with the rows its pages name."""
-    related = ("workload__model", "platform", "created_by", "commit", "compared")
+    related = ("workload__model", "platform", "created_by", "commit", "compared", "pin__created_by")
     return Run.objects.select_related(*related).filter(pk=run_id).first()
 
 

@@ -123,6 +123,7 @@ def get_trace(trace_id: int) -> Trace | None:
         "uploaded_by",
         "run__workload__model",
         "run__platform",
+        "pin__created_by",
     )
     return Trace.objects.select_related(*related).filter(pk=trace_id).first()
 

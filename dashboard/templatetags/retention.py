@@ -15,10 +15,9 @@ register = template.Library()
 def pin_box(context: template.Context, subject: Run | Trace) -> dict[str, object]:
     """The pin of a run or trace with the button that takes it off, or the form that sets one."""
     is_run = isinstance(subject, Run)
-    found = Pin.objects.filter(**{"run" if is_run else "trace": subject.pk})
     name = "run" if is_run else "trace"
     return {
-        "pin": found.select_related("created_by").first(),
+        "pin": _pin_of(subject),
         "pin_url": reverse(f"{name}-pin", args=[subject.pk]),
         "unpin_url": reverse(f"{name}-unpin", args=[subject.pk]),
         "what": "this run and its traces" if is_run else "this trace",
@@ -26,3 +25,11 @@ def pin_box(context: template.Context, subject: Run | Trace) -> dict[str, object
         "user": context["user"],
         "csrf_token": context.get("csrf_token"),
     }
+
+
+def _pin_of(subject: Run | Trace) -> Pin | None:
+    """Its pin, which the queries of both pages load along."""
+    try:
+        return subject.pin
+    except Pin.DoesNotExist:
+        return None
