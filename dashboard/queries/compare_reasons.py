@@ -88,15 +88,16 @@ def against(base: RunColumn, other: RunColumn) -> RunColumn:
 
 def _result_reasons(base: RunColumn, other: RunColumn) -> list[Reason]:
     return [
-        Reason(
-            kind="result",
-            text=f"run {column.run.pk} is {column.run.get_state_display().lower()} and has "
-            "no result",
-            forbids=True,
-        )
+        Reason(kind="result", text=_no_result(column.run), forbids=True)
         for column in (base, other)
         if not column.metrics
     ]
+
+
+def _no_result(run: Run) -> str:
+    if run.compared_id is not None:
+        return f"run {run.pk} measured pairs of a comparison: it has no result of its own"
+    return f"run {run.pk} is {run.get_state_display().lower()} and has no result"
 
 
 def _workload_reasons(base: RunColumn, other: RunColumn) -> list[Reason]:

@@ -139,6 +139,7 @@ def _facts(one: Trace, other: Trace, found: Difference | None) -> tuple[FieldRow
     sides = [_recorded(one), _recorded(other)]
     if found is not None:
         for facts, side in zip(sides, (found.diff.baseline, found.diff.candidate), strict=True):
+            facts["device"] = side.device_kind
             facts["torch"] = side.torch_version or "not recorded"
             facts["steps"] = str(side.steps)
     return field_rows(sides, lambda name: name in {"device", "torch"})

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from dashboard.models import RunState, Trace, TraceState
+from dashboard.models import Run, RunState, Trace, TraceState
 from dashboard.panels.unmatched import unmatched
 from dashboard.queries.compare_traces import TracesView, coverage, traces_view
 from dashboard.queries.side_by_side import SideBySide
@@ -27,11 +27,11 @@ pytestmark = pytest.mark.django_db
 FUSED = Layered(operators=("aten::linear>aten::addmm", "my::fused<b"), graph=True)
 
 
-def stored(folder: Path, made: Layered, **fields: object) -> Trace:
+def stored(folder: Path, made: Layered, run: Run | None = None) -> Trace:
     """A trace that was read, with its step profile."""
     path = made.build().write(folder / f"{len(list(folder.iterdir()))}.json")
     profile = store_artifact(dump_profile(profile_of_trace(path)))
-    return make_trace(TraceState.READY, profile=profile, **fields)
+    return make_trace(TraceState.READY, profile=profile, run=run)
 
 
 def view_of(*traces: Trace, **changes: int) -> TracesView:

@@ -38,6 +38,10 @@ PAGES = {
     "roofline": "{trace}panels/roofline/",
     "operator": "/operators/?name=aten::mm",
     "operators-all": "/operators/",
+    "bisects": "/bisect/",
+    "bisect-new": "/bisect/new/",
+    "runs-beside": "/compare/runs/",
+    "traces-beside": "/compare/traces/",
     "tunings": "/tuning/",
     "tuning-new": "/tuning/new/",
     "notes": "/notes/",
@@ -114,6 +118,8 @@ def test_it_has_one_heading_and_a_title_on_every_page(
 def test_it_walks_the_list_by_keyboard(page: Page, finished: str) -> None:
     page.goto("/runs/")
     page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator("[data-rows] input.pick").first).to_be_checked()
     focused = page.evaluate("document.activeElement.getAttribute('href')")
     assert re.fullmatch(r"/runs/\d+/", focused)
     page.keyboard.press("Enter")
