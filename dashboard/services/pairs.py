@@ -54,9 +54,9 @@ TRACE_FILE = "trace.json.gz"
 
 
 def timed_spec(compared: ComparedWorkload) -> RunSpec:
-    """What every launch of a pair runs: no profiler, so that the pairs take half the time."""
+    """What every launch of a pair runs: no profiler and no operators alone, for half the time."""
     spec = msgspec.convert(compared.spec, RunSpec)
-    return dataclasses.replace(spec, profiled_steps=0)
+    return dataclasses.replace(spec, profiled_steps=0, micro=0)
 
 
 def queue_session(compared: ComparedWorkload, at: datetime) -> Run:

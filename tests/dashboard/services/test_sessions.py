@@ -10,6 +10,7 @@ from dashboard.models import ComparedWorkload, Run, Trace
 from dashboard.services import lifecycle, pairs
 from dashboard.services.clock import db_now
 from dashboard.services.contract import Claim, Launched, Session, StoredFile, SupersededError
+from profiler import spec as specs
 from tests.dashboard.services import scene
 from tests.factories import make_platform, store_artifact
 from tests.sources import make_comparison, make_pair
@@ -112,6 +113,13 @@ def test_it_records_until_the_reasons_are_known(compared: ComparedWorkload) -> N
     compared.difference = store_artifact(b"known")
     compared.save()
     assert session_of(compared).profiled_steps == 0
+
+
+def test_it_times_no_operators_alone(compared: ComparedWorkload) -> None:
+    compared.spec |= {"micro": 5, "profiled_steps": 3}
+    compared.save()
+    spec = specs.parse(claimed(compared).spec)
+    assert (spec.micro, spec.profiled_steps) == (0, 0)
 
 
 def test_it_keeps_a_recording_once_however_often_it_is_told(
