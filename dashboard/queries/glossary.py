@@ -59,7 +59,8 @@ WORDS: dict[str, str] = {
     "tells how much single samples differ, not how sure the median is.",
     "n": "How many samples stand behind a value.",
     "tuning": "One workload on one platform on its way from Day-0 to a target.",
-    "Day-0": "What a tuning starts from: the median of chosen runs at one commit.",
+    "Day-0": "What everything later is held against: of a history its oldest measured commit, of a "
+    "tuning the median of chosen runs at one commit.",
     "iteration": "One tried optimisation: finding, hypothesis, predicted gain, commit, verdicts, "
     "decision. A decision stays; a new iteration corrects it.",
     "ladder": "The kept iterations of a tuning stacked from Day-0: each bar is what one brought, "
@@ -81,8 +82,8 @@ WORDS: dict[str, str] = {
     "retention": "How many days raw traces and columns are kept. Summaries, samples, results and "
     "verdicts stay for ever.",
     "pin": "A run or trace whose files no policy removes, with who wants that and why.",
-    "demo data": "Generated rows and traces that manage.py seed_demo makes and removes. Their names "
-    "say so, and nothing of them was measured.",
+    "demo data": "Generated rows and traces that manage.py seed_demo makes and removes. Their "
+    "names say so, and nothing of them was measured.",
     "operator": "A host-side operation such as aten::mm.",
     "kernel": "A device activity that an operator launched.",
     "self time": "Time inside an operator without the operators it called.",
@@ -95,11 +96,15 @@ WORDS: dict[str, str] = {
     "baseline, candidate": "The two sides of a comparison.",
     "pair": "One launch of the baseline and one of the candidate, one right after the other; which "
     "comes first is random and balanced.",
+    "standing": "Where a workload stands on a platform: newest run, Day-0, best and last point.",
+    "annotation": "A remark on a history chart, at a commit or at a moment.",
+    "readiness": "The Day-0 checklist of a model on a platform, with evidence per item.",
     "series": "What one workload took on one platform at the commits of one repository in one "
     "environment: a point per commit, in git order.",
-    "change": "A step or slow leak of a series: suspected first, then confirmed or rejected by pairs, "
-    "acknowledged or fixed.",
-    "slow leak": "The newest stretch of a series is worse than its best one, and no step explains it.",
+    "change": "A step or slow leak of a series: suspected first, then confirmed or rejected by "
+    "pairs, acknowledged or fixed.",
+    "slow leak": "The newest stretch of a series is worse than its best one, and no step explains "
+    "it.",
     "bisect": "The search for the commit between a good and a bad one that changed the speed of a "
     "workload: half the change between both parts good from bad.",
     "culprit": "The first bad commit of a bisect, compared with its own parent at the end.",
