@@ -277,7 +277,11 @@ def calibration_figure(ratios: Sequence[Ratio], kinds: Sequence[str]) -> Figure:
             "height": 280,
             "showlegend": True,
             "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-            "xaxis": {"title": {"text": "prediction, oldest first"}, "tickformat": ",d"},
+            "xaxis": {
+                "title": {"text": "prediction, oldest first"},
+                "tickformat": ",d",
+                "dtick": max(1, -(-len(ratios) // 10)),
+            },
             "yaxis": {"title": {"text": "measured ÷ predicted"}},
             "shapes": [_level(1.0)],
         },
