@@ -27,7 +27,7 @@ from tests.factories import (
     make_run,
     make_spec,
 )
-from tests.sources import make_commit, make_repository
+from tests.sources import make_commit, make_comparison, make_repository
 
 pytestmark = pytest.mark.django_db
 
@@ -188,7 +188,7 @@ def test_it_leads_to_both_traces(viewer_client: Client) -> None:
     ("query", "words"),
     [
         ("", "No runs chosen yet"),
-        ("run=1", "Fewer than two of these runs exist"),
+        ("run=1&run=2", "Fewer than two of these runs exist"),
         ("run=x&run=2", "Only whole numbers"),
         ("run=1&run=99999999999999999999", "Only whole numbers"),
         ("&".join(f"run={n}" for n in range(1, 10)), "At most 8"),
@@ -258,3 +258,17 @@ def test_the_document_of_a_run_is_not_read() -> None:
     with CaptureQueriesContext(connection) as queries:
         view_of(one, two)
     assert not any('"dashboard_result"."document"' in query["sql"] for query in queries)
+
+
+def test_the_page_of_a_run_leads_to_its_side(viewer_client: Client) -> None:
+    run = measured()
+    assert f'href="/compare/runs/?run={run.pk}"' in page_of(viewer_client, f"/runs/{run.pk}/")
+    page = page_of(viewer_client, f"/compare/runs/?run={run.pk}")
+    assert f"Which run goes beside run {run.pk}?" in page and f'value="{run.pk}"' in page
+
+
+def test_it_says_that_a_session_has_no_result_of_its_own() -> None:
+    compared = make_comparison().workloads.get()
+    session = make_run(RunState.SUCCEEDED, compared=compared)
+    texts = [reason.text for reason in view_of(measured(), session).candidates[0].reasons]
+    assert f"run {session.pk} measured pairs of a comparison: it has no result of its own" in texts
