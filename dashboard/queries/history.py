@@ -14,7 +14,7 @@ from dashboard.models import MetricValue as Value
 from dashboard.models import Model, Platform, Result, RunState
 from dashboard.queries.history_marks import Mark, Window, marks_of
 from dashboard.queries.standings import StandingFacts, standings_of
-from dashboard.services.history import of_source
+from dashboard.services.history import from_source
 from profiler.analysis import history
 from profiler.analysis.compare import FieldDifference, environment_differences
 from profiler.metrics import HEADLINE, METRICS
@@ -213,15 +213,16 @@ _COLUMNS = (
 
 def _readings(facts: StandingFacts, source: str) -> QuerySet[Value, tuple[Any, ...]]:
     """Launches of a history from a source, the last in the order first."""
-    order = ["-result__run__commit__position"] if source else []
     found = Value.objects.filter(
-        of_source(source),
         name=HEADLINE[facts.scenario],
         result__run__workload=facts.workload_id,
         result__run__platform=facts.platform_id,
         result__run__state=RunState.SUCCEEDED,
     )
-    return found.order_by(*order, "-result__run_id").values_list(*_COLUMNS)
+    chosen = from_source(found, "result__run__commit", source)
+    return chosen.order_by("-result__run__commit__position", "-result__run_id").values_list(
+        *_COLUMNS
+    )
 
 
 def _places(rows: Sequence[tuple[Any, ...]]) -> tuple[Place, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q, Sum
+from django.db.models import Sum
 
 from dashboard.models import Operator, Trace, TraceState
 from dashboard.queries.standings import StandingFacts
+from dashboard.services.history import from_source
 from profiler.analysis import history
 
 CHOICES = 20
@@ -138,28 +139,24 @@ def _place(point: history.Point, one: _Seen, sums: _Sums, *, per_step: bool) -> 
 
 
 def _seen(facts: StandingFacts, source: str, runs: int) -> list[_Seen]:
-    where = Q(run__commit__repository__slug=source) if source else Q(run__commit__isnull=True)
-    order = ["-run__commit__position"] if source else []
-    rows = (
-        Trace.objects.filter(
-            where,
-            run__workload=facts.workload_id,
-            run__platform=facts.platform_id,
-            rank=0,
-            state=TraceState.READY,
-        )
-        .order_by(*order, "-run_id")
-        .values_list(
-            "id",
-            "run_id",
-            "run__commit__position",
-            "run__commit__sha",
-            "run__commit__subject",
-            "run__created_at",
-            "steps",
-            "run__result__comparable_hash",
-        )[:runs]
+    """Traces of the last runs, the newest place first."""
+    found = Trace.objects.filter(
+        run__workload=facts.workload_id,
+        run__platform=facts.platform_id,
+        rank=0,
+        state=TraceState.READY,
     )
+    chosen = from_source(found, "run__commit", source)
+    rows = chosen.order_by("-run__commit__position", "-run_id").values_list(
+        "id",
+        "run_id",
+        "run__commit__position",
+        "run__commit__sha",
+        "run__commit__subject",
+        "run__created_at",
+        "steps",
+        "run__result__comparable_hash",
+    )[:runs]
     return [
         _Seen(
             trace_id=row[0],

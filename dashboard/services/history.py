@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Model, QuerySet, Value
+from django.db.models.functions import Coalesce
+from django.db.models.lookups import Exact
 
 from dashboard.models import (
     MetricValue,
@@ -30,6 +33,7 @@ from profiler.analysis.report import FindingRow, Report
 from profiler.metrics import HEADLINE, METRICS
 
 logger = logging.getLogger(__name__)
+Rows = TypeVar("Rows", bound=Model)
 
 RECENT = 20
 """Values a sparkline shows at most."""
@@ -205,24 +209,27 @@ def _sources(workload: Workload, platform: Platform) -> dict[str, int]:
     return found
 
 
-def of_source(source: str) -> Q:
-    """Values of runs at commits of a repository, or of runs without a commit."""
-    if not source:
-        return Q(result__run__commit__isnull=True)
-    return Q(result__run__commit__repository__slug=source)
+def from_source(found: QuerySet[Rows], commit: str, source: str) -> QuerySet[Rows]:
+    """Rows whose run is at a commit of the repository `source`, empty: of runs without a commit.
+
+    `commit` is the path to the commit. Asked this way and not by equality, as SQLite, which
+    has no statistics of its own accord, would else walk every run of every commit.
+    """
+    slug = Coalesce(f"{commit}__repository__slug", Value(""))
+    return found.filter(Exact(slug, source))
 
 
 def readings(
     workload: Workload, platform: Platform, metric: str, source: str
 ) -> list[history.Reading]:
     """Every launch of a history from one source."""
-    rows = MetricValue.objects.filter(
-        of_source(source),
+    found = MetricValue.objects.filter(
         name=metric,
         result__run__workload=workload,
         result__run__platform=platform,
         result__run__state=RunState.SUCCEEDED,
-    ).values_list(
+    )
+    rows = from_source(found, "result__run__commit", source).values_list(
         "result__run_id",
         "result__run__commit__position",
         "value",

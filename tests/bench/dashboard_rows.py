@@ -370,6 +370,8 @@ def _insert(kind: type[Rows], rows: Sequence[Rows]) -> None:
 
 
 def _analyse() -> None:
-    """What a database does by itself after a while: statistics for its planner."""
+    """What PostgreSQL does by itself after a while: statistics for its planner. SQLite does not."""
+    if connection.vendor != "postgresql":
+        return
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
