@@ -82,7 +82,11 @@ class NonFiniteError(UserError):
     kind = "non_finite"
 
 
+def _escaped(letter: str) -> str:
+    return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+
+
 def printable(text: str, limit: int = 2000) -> str:
     """Foreign text on one line: control and direction characters escaped, cut at `limit`."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    shown = text if text.isprintable() else "".join(map(_escaped, text))
     return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
