@@ -58,7 +58,6 @@ class Bars:
 
     rungs: tuple[Bar, ...]
     target: float
-    target_words: str
     roofline: float | None
 
     @property

@@ -87,7 +87,6 @@ def _bars(view: TuningView) -> Bars:
     return Bars(
         rungs=tuple(rungs),
         target=of(view.row.target_value),
-        target_words=view.target,
         roofline=None if view.ceiling is None else of(view.ceiling),
     )
 

@@ -85,10 +85,6 @@ class IterationView:
         row = self.row
         return row.commit or (row.comparison.candidate if row.comparison else None)
 
-    @property
-    def what(self) -> str:
-        return self.row.finding_title or self.row.hypothesis
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RungView:

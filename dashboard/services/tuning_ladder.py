@@ -47,7 +47,8 @@ class Ladder:
     `now` is the Day-0 value times every kept change: effects come from pairs
     and hold across environments, absolute values do not. `low` and `high` are
     the 95 % interval of `change`, from the intervals of the steps taken as
-    independent; None while a step has none, and before the first.
+    independent; None before the first, while a step has none, and after a loss:
+    that is known without one.
     """
 
     day0: float
@@ -101,7 +102,7 @@ def _interval(ratio: float, steps: Iterable[Step]) -> tuple[float | None, float 
     below = above = 0.0
     count = 0
     for step in steps:
-        if step.effect is None or step.low is None or step.high is None:
+        if step.effect is None or step.low is None or step.high is None or step.setback is not None:
             return None, None
         middle = math.log1p(step.effect)
         below += (middle - math.log1p(step.low)) ** 2

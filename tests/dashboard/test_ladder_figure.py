@@ -33,7 +33,7 @@ def rung(number: int, before: float, after: float, **changes: Any) -> Bar:  # no
 
 
 def bars(*rungs: Bar, target: float = 2.0, roofline: float | None = 3.0) -> Bars:
-    return Bars(rungs=(DAY0, *rungs), target=target, target_words="4 ms", roofline=roofline)
+    return Bars(rungs=(DAY0, *rungs), target=target, roofline=roofline)
 
 
 def series(figure: dict[str, Any], name: str) -> dict[str, Any]:

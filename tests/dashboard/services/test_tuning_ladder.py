@@ -91,3 +91,8 @@ def test_a_target_is_met_on_its_good_side(
     value: float, target: float, direction: str, met: bool
 ) -> None:
     assert meets(value, target, direction) == met  # type: ignore[arg-type]
+
+
+def test_a_loss_is_known_without_an_interval() -> None:
+    step = Step(number=1, effect=-0.2, low=-0.21, high=-0.19, setback=0.25)
+    assert climb(100.0, [step]).low is None
