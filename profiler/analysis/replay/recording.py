@@ -32,11 +32,12 @@ from profiler.trace.model import Trace
 NOTICED = 1.02
 """Recorded over timed step from which recording is worth taking out."""
 
-MOST_NS = 10_000
+MOST_NS = 5_000
 """A record of one operator is never dearer; what that leaves has another cause."""
 
-WEIGHTS = {Kind.HOST_OP: 1.0, Kind.PYTHON: 1.0, Kind.MODULE: 4.0, Kind.ANNOTATION: 4.0}
-"""Cost of a record in those of an operator's: marks are made by Python hooks."""
+WEIGHTS = {Kind.HOST_OP: 1.0, Kind.PYTHON: 1.0, Kind.MODULE: 12.0, Kind.ANNOTATION: 12.0}
+"""Cost of a record in those of an operator's: marks are made by Python hooks. Processor time with
+torch 2.13: 0.6 to 2 µs for an operator with its shapes, 12 µs for a mark."""
 
 _GRID = 9
 
