@@ -89,6 +89,11 @@ class Plan:
     rows: tuple[DueFile, ...]
 
     @property
+    def named(self) -> int:
+        """Files that traces or runs name: those the rows are of."""
+        return sum(kind.files for kind in self.kinds if kind.kind != UNUSED)
+
+    @property
     def files(self) -> int:
         return sum(kind.files for kind in self.kinds)
 

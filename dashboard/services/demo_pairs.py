@@ -21,6 +21,7 @@ from dashboard.models import (
 )
 from dashboard.services import demo_story as story
 from dashboard.services import pairs
+from dashboard.services.comparisons import SEED_LIMIT
 from dashboard.services.demo_rows import Stage, document_of, environment_at, keep_bytes
 from profiler.analysis.ladder import orders
 from profiler.types import Result, RunSpec
@@ -37,7 +38,8 @@ def fill(stage: Stage, comparison: Comparison, effect: float, chance: random.Ran
     candidate = known[comparison.candidate_ref]
     comparison.baseline, comparison.candidate = known[comparison.baseline_ref], candidate
     comparison.state = ComparisonState.MEASURING
-    comparison.save(update_fields=["baseline", "candidate", "state"])
+    comparison.seed = chance.randrange(SEED_LIMIT)
+    comparison.save(update_fields=["baseline", "candidate", "state", "seed"])
     # Nothing may be fetched for it: its repository exists in the rows alone.
     Repository.objects.filter(pk=stage.repository.pk).update(wanted_at=None)
     ended = candidate.committed_at + timedelta(hours=5)

@@ -92,7 +92,7 @@ TRIES: tuple[Try, ...] = (
         predicted=-0.11,
         effect=-0.093,
         keep=True,
-        reason="Faster in every pair, as predicted but for the last launches.",
+        reason="Faster in every pair, a little less than predicted.",
     ),
     Try(
         commit=17,

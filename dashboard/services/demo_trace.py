@@ -87,9 +87,9 @@ def write_trace(path: Path, step_ns: float, extra: Extra | None = None) -> Path:
 
 
 def _step(writer: _Writer, start: float, step_us: float, extra: Extra | None) -> None:
-    """One step: the host runs ahead of the device, which is busy for nine tenths of it."""
+    """One step: the host runs ahead of the device, which is busy for most of it."""
     extra_us = step_us * extra.share if extra else 0.0
-    layer_us = (step_us * 0.9 - extra_us) / LAYERS
+    layer_us = (step_us - extra_us) * 0.9 / LAYERS
     host_at, device_at = start + 5, start + 30
     for layer in range(LAYERS):
         began = {"self_attn": host_at}

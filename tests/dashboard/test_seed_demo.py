@@ -34,6 +34,7 @@ from dashboard.services import demo_story as story
 from dashboard.services.demo_remove import remove_demo
 from dashboard.services.demo_seed import Seeded, _plan, seed_demo
 from dashboard.services.demo_trace import Extra, write_trace
+from profiler.analysis.ladder import orders
 from profiler.errors import ExitCode
 from tests.dashboard.reading import page_of
 from tests.factories import make_ready_trace, make_result, make_run, make_user, store_artifact
@@ -113,6 +114,8 @@ def test_its_verdicts_are_what_the_decision_says_of_its_launches(demo: Demo) -> 
         verdict = pairs.verdict_of(row, row.metric)
         assert (row.verdict, row.effect) == (verdict.state, verdict.effect)
         assert row.comparison.state == "ended"
+        seed, wanted = row.comparison.seed, row.pairs_wanted
+        assert [pair.order for pair in row.pairs.all()] == list(orders(seed, wanted))
 
 
 def test_its_tuning_keeps_four_and_reverts_one(demo: Demo) -> None:
