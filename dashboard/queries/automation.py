@@ -21,7 +21,7 @@ from dashboard.models import (
 from dashboard.models.runs import ACTIVE
 from dashboard.queries.status import heartbeats
 from dashboard.services.automation_due import next_time
-from dashboard.services.automation_queue import used_today
+from dashboard.services.automation_queue import runs_of_today, used_of
 from dashboard.services.clock import db_now
 from dashboard.services.estimates import Place, usual_times
 
@@ -96,9 +96,9 @@ class Forecast:
 
 
 def when_words(schedule: Schedule) -> str:
-    """`every day at 02:00 UTC`, `each new commit of models, branch main`."""
+    """`every day at 02:00 UTC`, `at each new commit of models, branch main`."""
     if schedule.kind == ScheduleKind.COMMITS:
-        return f"each new commit of {schedule.repository}, branch {schedule.branch}"
+        return f"at each new commit of {schedule.repository}, branch {schedule.branch}"
     branch = f" on {schedule.repository}, branch {schedule.branch}" if schedule.repository else ""
     if schedule.kind == ScheduleKind.STACK:
         return f"when the software stack changes{branch}"
@@ -107,9 +107,8 @@ def when_words(schedule: Schedule) -> str:
     return f"{every or f'every {schedule.every_h} h'}, counted from {at}{branch}"
 
 
-def schedule_rows() -> tuple[ScheduleRow, ...]:
+def schedule_rows(now: datetime) -> tuple[ScheduleRow, ...]:
     """Every schedule by name, in a fixed number of queries."""
-    now = db_now()
     rows = Schedule.objects.select_related("template", "platform", "repository").annotate(
         last_at=Max("firings__created_at"),
         waiting=Count("firings", filter=Q(firings__state=FiringState.WAITING)),
@@ -185,39 +184,40 @@ def _with_progress(firings: Sequence[Firing]) -> tuple[FiringRow, ...]:
     return tuple(rows)
 
 
-def forecasts() -> tuple[Forecast, ...]:
+def forecasts(now: datetime) -> tuple[Forecast, ...]:
     """Every platform, in a fixed number of queries."""
-    alive = heartbeats(db_now())
-    workers = Counter(p.platform for p in alive if p.alive and p.kind == "worker")
+    workers = Counter(p.platform for p in heartbeats(now) if p.alive and p.kind == "worker")
     platforms = Platform.objects.select_related("budget").order_by("slug")
-    return _forecasts(list(platforms), workers)
+    return _forecasts(list(platforms), workers, now)
 
 
 def forecast_of(platform: Platform, workers: int) -> Forecast:
     """One platform that `workers` workers serve."""
-    (forecast,) = _forecasts([platform], {platform.slug: workers})
+    (forecast,) = _forecasts([platform], {platform.slug: workers}, db_now())
     return forecast
 
 
-def _forecasts(platforms: Sequence[Platform], workers: Mapping[str, int]) -> tuple[Forecast, ...]:
-    now = db_now()
-    active: dict[int, list[Run]] = defaultdict(list)
-    for run in _active(platforms):
-        active[run.platform_id].append(run)
-    times = usual_times({run.workload_id for runs in active.values() for run in runs})
+def _forecasts(
+    platforms: Sequence[Platform], workers: Mapping[str, int], now: datetime
+) -> tuple[Forecast, ...]:
+    runs: dict[int, list[Run]] = defaultdict(list)
+    ids = {platform.pk for platform in platforms}
+    for run in runs_of_today(now):
+        if run.platform_id in ids:
+            runs[run.platform_id].append(run)
+    times = usual_times({run.workload_id for found in runs.values() for run in found})
     waiting: dict[int, list[Firing]] = defaultdict(list)
-    rows = Firing.objects.filter(state=FiringState.WAITING, schedule__platform__in=platforms)
-    for firing in rows.select_related("schedule").order_by("id"):
+    fired = Firing.objects.filter(state=FiringState.WAITING, schedule__platform__in=platforms)
+    for firing in fired.select_related("schedule").order_by("id"):
         waiting[firing.schedule.platform_id].append(firing)
-    used = used_today(now)
     return tuple(
         _forecast(
             _Facts(
                 platform=platform,
                 workers=workers.get(platform.slug, 0),
-                active=active[platform.pk],
+                active=[run for run in runs[platform.pk] if not run.is_terminal],
                 waiting=waiting[platform.pk],
-                used_ns=used.get(platform.pk, 0.0),
+                used_ns=used_of(filter(_is_fired, runs[platform.pk]), now),
             ),
             times,
             now,
@@ -226,9 +226,8 @@ def _forecasts(platforms: Sequence[Platform], workers: Mapping[str, int]) -> tup
     )
 
 
-def _active(platforms: Iterable[Platform]) -> Iterable[Run]:
-    rows = Run.objects.filter(platform__in=platforms, state__in=ACTIVE)
-    return rows.only("platform_id", "workload_id", "compared_id", "state", "started_at")
+def _is_fired(run: Run) -> bool:
+    return run.group is not None and hasattr(run.group, "firing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

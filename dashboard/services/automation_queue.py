@@ -8,14 +8,13 @@ order: a cheap one does not overtake, unless the one before can never fit.
 from __future__ import annotations
 
 import secrets
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from dashboard.models import (
     Budget,
@@ -28,7 +27,7 @@ from dashboard.models import (
     Wait,
     Workload,
 )
-from dashboard.models.runs import ACTIVE
+from dashboard.models.runs import ACTIVE, TERMINAL
 from dashboard.services import repositories, templates
 from dashboard.services.automation import specs_of
 from dashboard.services.clock import db_now
@@ -178,31 +177,41 @@ def _shortage(firing: Firing, platform: Platform) -> _Shortage | None:
 
 
 def used_today_ns(platform: Platform, now: datetime) -> float:
-    """Device time that schedules used of the platform today; see `used_today`."""
-    return used_today(now, platform).get(platform.pk, 0.0)
+    """Device time that schedules used of the platform today, and will use for what is queued."""
+    fired = runs_of_today(now).filter(group__firing__isnull=False)
+    return used_of((run for run in fired if run.platform_id == platform.pk), now)
 
 
-def used_today(now: datetime, platform: Platform | None = None) -> Mapping[int, float]:
-    """Platform -> device time of schedules' runs since midnight UTC, and of those to come.
+def runs_of_today(now: datetime) -> QuerySet[Run]:
+    """Runs that have not ended, or not before midnight UTC, with their firing if they have one.
+
+    Of all platforms: both parts have an index, which that of the platform would keep
+    from being used.
+    """
+    today = Q(state__in=ACTIVE) | Q(state__in=TERMINAL, ended_at__gte=_midnight(now))
+    return Run.objects.filter(today).select_related("group__firing").defer("spec", "log_tail")
+
+
+def used_of(runs: Iterable[Run], now: datetime) -> float:
+    """Device time today of runs of schedules, in nanoseconds.
 
     A run that has not ended counts with its share of what its firing usually
     takes, or with what it took so far if that is more.
     """
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    counted = Q(state__in=ACTIVE) | Q(ended_at__gte=midnight, started_at__isnull=False)
-    runs = Run.objects.filter(counted, group__firing__isnull=False).select_related("group__firing")
-    if platform is not None:
-        runs = runs.filter(platform=platform)
-    total: dict[int, float] = defaultdict(float)
-    for run in runs.defer("spec", "log_tail"):
-        total[run.platform_id] += _counted_ns(run, midnight, now)
-    return total
+    midnight = _midnight(now)
+    return sum(_counted_ns(run, midnight, now) for run in runs)
+
+
+def _midnight(now: datetime) -> datetime:
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _counted_ns(run: Run, midnight: datetime, now: datetime) -> float:
-    if run.started_at is not None and run.ended_at is not None:
-        return _ns_between(max(run.started_at, midnight), run.ended_at)
-    return _expected_ns(run, midnight, now)
+    if run.ended_at is None:
+        return _expected_ns(run, midnight, now)
+    if run.started_at is None:
+        return 0.0  # it was cancelled before anybody took it
+    return _ns_between(max(run.started_at, midnight), run.ended_at)
 
 
 def _expected_ns(run: Run, midnight: datetime, now: datetime) -> float:

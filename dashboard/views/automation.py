@@ -17,6 +17,7 @@ from dashboard.forms.automation import (
 from dashboard.models import Budget, Platform, Schedule
 from dashboard.queries import automation as queries
 from dashboard.services import automation
+from dashboard.services.clock import db_now
 from dashboard.views.downloads import csv_response
 from dashboard.views.requests import SignedInRequest, operators_only, post_only
 from profiler.errors import UserError
@@ -32,9 +33,10 @@ def _schedule_or_404(schedule_id: int) -> Schedule:
 @require_safe
 def automation_list(request: SignedInRequest) -> HttpResponse:
     """Schedules, the forecast of every queue, and what was fired last."""
+    now = db_now()
     context = {
-        "rows": queries.schedule_rows(),
-        "forecasts": queries.forecasts(),
+        "rows": queries.schedule_rows(now),
+        "forecasts": queries.forecasts(now),
         "page": queries.firing_page(page=PageForm(request.GET).number()),
         "size": queries.PAGE_SIZE,
     }
