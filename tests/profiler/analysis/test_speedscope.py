@@ -170,3 +170,36 @@ def test_it_writes_a_file_from_the_command_line(tmp_path: Path, name: str) -> No
     assert main(["flame", str(path), "-o", str(tmp_path / name)]) == 0
     raw = (tmp_path / name).read_bytes()
     assert json.loads(gzip.decompress(raw) if name.endswith(".gz") else raw)["profiles"]
+
+
+def test_it_shows_every_queue_of_a_device_in_the_order_of_time(tmp_path: Path) -> None:
+    made = small()
+    made.kernel("beside", 1030, 30, correlation=10, stream=7)
+    made.kernel("other", 1040, 5, correlation=10, stream=9)
+    loaded = document(tmp_path, made)
+    names = [frame["name"] for frame in loaded["shared"]["frames"]]
+    queues = {
+        profile["name"]: [
+            (change["type"], change["at"], names[change["frame"]]) for change in profile["events"]
+        ]
+        for profile in loaded["profiles"]
+        if profile["name"].startswith("Device 0")
+    }
+    assert queues["Device 0, stream 9"] == [("O", 40_000, "other"), ("C", 45_000, "other")]
+    assert queues["Device 0, stream 7"][:4] == [
+        ("O", 20_000, "gemm"),
+        ("C", 45_500, "gemm"),
+        ("O", 80_000, "Memcpy DtoH"),
+        ("C", 84_000, "Memcpy DtoH"),
+    ]
+    assert [c[2] for c in queues["Device 0, stream 7, beside the above (2)"]] == ["beside"] * 2
+
+
+def test_it_says_how_much_ran_beside_what_it_shows(tmp_path: Path) -> None:
+    made = small()
+    for _ in range(speedscope.LANES + 3):
+        made.kernel("at once", 1500, 10, correlation=10)
+    loaded = document(tmp_path, made)
+    queues = [p["name"] for p in loaded["profiles"] if p["name"].startswith("Device 0")]
+    assert len(queues) == speedscope.LANES
+    assert queues[-1].endswith(f"({speedscope.LANES}), 3 more left out")

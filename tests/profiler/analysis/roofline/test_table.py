@@ -99,3 +99,10 @@ def test_it_says_for_every_peak_where_it_comes_from() -> None:
         assert peaks.source.startswith("data sheet of")
         assert peaks.as_of is not None
         assert peaks.origin == "datasheet"
+        assert peaks.urls or not peaks.verified
+        assert all(url.startswith("https://") for url in peaks.urls)
+
+
+def test_it_takes_no_percentage_from_figures_that_disagree() -> None:
+    found = peaks_of(["NVIDIA B200"])
+    assert found is not None and not found.usable
