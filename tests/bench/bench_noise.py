@@ -4,7 +4,9 @@ Each pair launches the same decode run twice, one after the other; the figure
 is the noise floor of `profiler.analysis.noise` over the launches' median gaps
 between tokens. Run by `make bench-noise` on an idle machine; `PAIRS` sets how
 many, `MODEL` of which built-in model. What disturbed a launch, by its own
-account, is printed beside it.
+account, is printed beside it; how much a fixed loop of arithmetic varied
+before every launch says whether the machine was idle at all: a neighbour on
+the same core slows it without any load or stolen time to be seen.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from statistics import quantiles
+from time import perf_counter_ns
 
 import msgspec
 
@@ -48,12 +52,24 @@ def launch(folder: Path) -> tuple[float, tuple[str, ...]]:
     return gap, result.warnings
 
 
+def loops_ns() -> list[int]:
+    """Times in ns of a fixed loop of arithmetic, repeated for about a fifth of a second."""
+    times = []
+    for _ in range(100):
+        begin = perf_counter_ns()
+        sum(range(100_000))
+        times.append(perf_counter_ns() - begin)
+    return times
+
+
 def main() -> int:
     pairs = int(os.environ.get("PAIRS", "20"))
     medians: list[float] = []
+    loops: list[int] = []
     print(f"{pairs} pairs of launches, load {os.getloadavg()}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for pair in range(1, pairs + 1):
+            loops += loops_ns()
             (first, said), (second, also_said) = launch(Path(folder)), launch(Path(folder))
             medians += [first, second]
             print(
@@ -65,6 +81,10 @@ def main() -> int:
     print(
         f"median absolute difference {noise.typical:.2%}, worst {noise.worst:.2%}, of {pairs} "
         f"pairs, load {os.getloadavg()}"
+    )
+    fifths = quantiles(loops, n=5)
+    print(
+        f"a fixed loop took {fifths[3] / fifths[0] - 1:.1%} longer in its slow than its quick fifth"
     )
     if noise.few:
         print(f"goal missed: {pairs} pairs tell little, at least {ENOUGH_PAIRS} are needed")
