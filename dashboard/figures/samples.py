@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dashboard.figures.scale import scale_of
 from dashboard.figures.text import plot_text
 from profiler import units
 
@@ -23,7 +24,8 @@ class Series:
 
 def samples_figure(series: Series) -> Figure:
     """A line with points, and a dashed line at the median."""
-    factor, unit = _scale(series)
+    scale = scale_of([series.median], series.unit)
+    factor, unit = scale.factor, scale.unit
     numbers = [number for number, _ in series.points]
     values = [value / factor for _, value in series.points]
     shown = [units.quantity(value, series.unit) for _, value in series.points]
@@ -52,25 +54,11 @@ def samples_figure(series: Series) -> Figure:
     }
 
 
-def _scale(series: Series) -> tuple[float, str]:
-    """One unit for the whole axis: that of the median."""
-    text = units.quantity(series.median, series.unit)
-    unit = text.rsplit(" ", 1)[-1] if " " in text else series.unit
-    scales = {"ns": {"s": 1e9, "ms": 1e6, "µs": 1e3}, "bytes": _BYTES}
-    if series.unit in scales:
-        return scales[series.unit].get(unit, 1.0), unit
-    prefix = unit.removesuffix(series.unit)
-    return {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}.get(prefix, 1.0), unit
-
-
 def _tick(numbers: Sequence[int]) -> int:
     """A distance of ticks that puts about ten of them on whole samples."""
     last = max(numbers, default=1)
     step = int("1" + "0" * max(0, len(str(last)) - 2))
     return step * next(times for times in (1, 2, 5, 10) if last <= 10 * times * step)
-
-
-_BYTES = {"TiB": 2.0**40, "GiB": 2.0**30, "MiB": 2.0**20, "KiB": 2.0**10}
 
 
 def _median_line(height: float) -> dict[str, object]:

@@ -27,6 +27,8 @@ def scale_of(values: Sequence[float], unit: str) -> Scale:
     written = shown.rsplit(" ", 1)[-1] if " " in shown else unit
     if unit == "ns":
         return Scale(factor=_TIMES.get(written, 1.0), unit=written)
+    if unit == "ratio":
+        return Scale(factor=0.01, unit="%")
     if unit == "bytes":
         return Scale(factor=_BYTES.get(written, 1.0), unit=written)
     factor = _RATES.get(written.removesuffix(unit), 1.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.db.models import Count, QuerySet, Sum
 
-from dashboard.models import Operator, Trace, TraceState
+from dashboard.models import Operator, Trace, TraceState, Workload
 
 LIST_SIZE = 50
 LIST_TRACES = 200
@@ -53,6 +53,8 @@ class Series:
     """An operator over the runs of one workload on one platform, oldest first."""
 
     workload: str
+    workload_id: int
+    model: str
     platform: str
     readings: tuple[Reading, ...]
 
@@ -108,7 +110,8 @@ def operator_history(name: str) -> OperatorHistory:
     """The last readings of an operator by the name that vendors share."""
     rows = list(_newest(Operator.objects.filter(canonical=name))[:READINGS])
     sums = _sums(row.trace_id for row in rows)
-    groups: dict[tuple[str, str], list[Reading]] = {}
+    groups: dict[tuple[int, str], list[Reading]] = {}
+    names_of: dict[int, Workload] = {}
     uploads = []
     for row in reversed(rows):
         reading = _reading(row, *sums[row.trace_id])
@@ -116,11 +119,17 @@ def operator_history(name: str) -> OperatorHistory:
         if run is None:
             uploads.append(reading)
         else:
-            key = f"{run.workload.model.name} {run.workload}", run.platform.slug
-            groups.setdefault(key, []).append(reading)
+            names_of[run.workload_id] = run.workload
+            groups.setdefault((run.workload_id, run.platform.slug), []).append(reading)
     series = tuple(
-        Series(workload=workload, platform=platform, readings=tuple(readings))
-        for (workload, platform), readings in groups.items()
+        Series(
+            workload=f"{names_of[workload_id].model.name} {names_of[workload_id]}",
+            workload_id=workload_id,
+            model=names_of[workload_id].model.name,
+            platform=platform,
+            readings=tuple(readings),
+        )
+        for (workload_id, platform), readings in groups.items()
     )
     names = tuple(sorted({row.name for row in rows} - {name}))
     return OperatorHistory(series=series, uploads=tuple(reversed(uploads)), names=names)

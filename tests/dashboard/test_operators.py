@@ -65,6 +65,7 @@ def test_it_shows_history_and_notes(viewer_client: Client) -> None:
     assert "Pad to 64." in page
     assert 'class="spark"' in page and "+200.0 %" in page
     assert "1.50 µs" in page
+    assert 'href="/models/llama-tiny/cpu/operators/?workload=' in page
 
 
 def test_it_says_when_nobody_used_it(viewer_client: Client) -> None:
