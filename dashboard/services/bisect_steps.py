@@ -94,10 +94,13 @@ def answers_of(steps: list[BisectStep]) -> Answers:
 
 
 def _history(bisect: Bisect, top: int) -> Iterator[Node]:
-    rows = Commit.objects.filter(repository_id=bisect.repository_id, position__lte=top)
-    found = rows.order_by("-position").values_list("sha", "parents")
-    for sha, parents in found.iterator(chunk_size=HISTORY_CHUNK):
-        yield Node(sha=sha, parents=tuple(parents))
+    """Commits from `top` down, page by page: whoever reads may stop at any."""
+    rows = Commit.objects.filter(repository_id=bisect.repository_id).order_by("-position")
+    found = rows.values_list("position", "sha", "parents")
+    while page := list(found.filter(position__lte=top)[:HISTORY_CHUNK]):
+        for _, sha, parents in page:
+            yield Node(sha=sha, parents=tuple(parents))
+        top = page[-1][0] - 1
 
 
 def _resolve(bisect: Bisect) -> bool:

@@ -17,6 +17,7 @@ from dashboard.models import (
     Run,
 )
 from dashboard.queries.bisect import bisect_view, get_bisect
+from dashboard.services import bisect_steps
 from dashboard.services.bisect import BisectError, cancel_bisect
 from dashboard.services.bisect_steps import advance_all
 from dashboard.services.comparisons import cancel_comparison
@@ -275,3 +276,14 @@ def test_it_searches_a_branch_that_was_merged(repository: Repository, tmp_path: 
 
     made = finish(start_bisect(repository, good, last), Bench(tmp_path / "launch", takes))
     assert (made.culprit, made.outcome) == (culprit, "confirmed")
+
+
+def test_it_reads_a_long_history_page_by_page(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bisect_steps, "HISTORY_CHUNK", 3)
+    line = make_line(repository, 12)
+    made = start_bisect(repository, line[1], line[9])
+    advance_all()
+    made.refresh_from_db()
+    assert bisect_steps.range_of(made).shas == tuple(commit.sha for commit in line[2:10])
