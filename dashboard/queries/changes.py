@@ -12,6 +12,7 @@ from dashboard.queries.comparisons import Between, between
 from dashboard.services.change_series import Series, floor_of, series_of
 from profiler.metrics import METRICS
 from profiler.types import Definition
+from profiler.units import significant
 
 PAGE_SIZE = 50
 EXPORT_LIMIT = 10_000
@@ -118,6 +119,11 @@ class ChangeView:
     @property
     def values(self) -> tuple[float, ...]:
         return tuple(point.value for point in self.points)
+
+    @property
+    def p_shown(self) -> str:
+        """The p of the detection; beyond a millionth its digits say nothing."""
+        return significant(self.row.p_value) if self.row.p_value >= 1e-6 else "below 0.000001"
 
     @property
     def can_confirm(self) -> bool:
