@@ -114,6 +114,17 @@ WORDS: dict[str, str] = {
     "checkout": "A throw-away copy of a commit's files, made for one attempt and deleted with it.",
     "mirror": "The bare copy of a repository on a worker's host, holding the allowed branches.",
     "outbox": "Messages that wait for the keeper to pass them to the broker.",
+    "schedule": "A rule that queues a template by itself: at fixed times, for new commits, or when "
+    "the software stack of a platform changes.",
+    "firing": "One time a schedule queued its template, or wants to. Each cause fires once.",
+    "budget": "Device time per UTC day that schedules may use on a platform. People's runs are not "
+    "limited.",
+    "stack": "The versions a platform's workers run with, without what a workload sets for itself.",
+    "announcement": "What people and programs are told, once, of a change that was confirmed or "
+    "fixed.",
+    "subscription": "What a person wants to hear about: model, smallest size, improvements, "
+    "e-mail.",
+    "delivery": "One announcement on its way to one address, with its tries.",
     "keeper": "The process that rings for queued work and takes back what a lost worker held.",
     "heartbeat": "A sign of life that every worker sends; without one its run is taken back.",
 }

@@ -33,7 +33,7 @@ class GroupStatus:
 
 def get_group(group_id: int) -> RunGroup | None:
     """The group with the rows its page names."""
-    related = ("platform", "version__template", "created_by")
+    related = ("platform", "version__template", "created_by", "firing__schedule")
     return RunGroup.objects.select_related(*related).filter(pk=group_id).first()
 
 

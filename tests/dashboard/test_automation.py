@@ -140,6 +140,14 @@ def test_it_shows_why_a_firing_went_and_how_far_it_is(viewer_client: Client) -> 
         assert "<img src=x" not in page and "&lt;img src=x" in page
 
 
+def test_the_page_of_a_group_names_the_schedule_that_queued_it(viewer_client: Client) -> None:
+    firing = make_firing(make_schedule(name="nightly"))
+    automation_queue.queue_waiting()
+    firing.refresh_from_db()
+    page = text(viewer_client, f"/groups/{firing.group_id}/")
+    assert f'by the schedule <a href="/automation/{firing.schedule_id}/">nightly</a>' in page
+
+
 def test_it_shows_why_a_firing_waits(viewer_client: Client, operator_client: Client) -> None:
     Budget.objects.create(platform=make_platform(), minutes_per_day=0)
     firing = make_firing()
