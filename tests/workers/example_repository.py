@@ -25,8 +25,8 @@ SPEC = RunSpec(
     scenario="decode",
     prompt_tokens=8,
     output_tokens=33,
-    iterations=8,
-    warmup=2,
+    iterations=20,
+    warmup=3,
     threads=1,
 )
 CULPRIT, UNBUILDABLE_AT, LINE_LENGTH = 10, 6, 16
