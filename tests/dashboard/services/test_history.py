@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
+from django.apps import apps
 
 from dashboard.models import Run, RunState, Standing, Trace
 from dashboard.services import history
@@ -158,3 +161,24 @@ def test_removed_runs_take_the_row_with_them() -> None:
     Run.objects.filter(pk=run.pk).delete()
     assert history.refresh_all() == 0
     assert not Trace.objects.exists()
+
+
+def test_the_migration_fills_in_what_the_service_would() -> None:
+    first, second = commits(2)
+    for value in (10e6, 12e6, 11e6):
+        measured(value, first)
+    measured(8e6, second, mark="b")
+    measured(9e6, batch=8)
+    measured(7e6, scenario="prefill", iqr=None)
+    make_run(RunState.FAILED)
+    expected = list(Standing.objects.order_by("workload").values(*_FILLED))
+    Standing.objects.all().delete()
+    import_module("dashboard.migrations.0015_standings").fill(apps, None)
+    assert list(Standing.objects.order_by("workload").values(*_FILLED)) == expected
+
+
+_FILLED = [
+    field.attname
+    for field in Standing._meta.concrete_fields
+    if field.name not in {"id", "trace", "roofline", "counted", "findings"}
+]
