@@ -136,14 +136,14 @@ def iteration_initial(wish: StartWish) -> dict[str, object]:
 
 def _of_change(change: Change) -> dict[str, object]:
     culprit = f", mostly {change.culprit}" if change.culprit else ""
-    effect = change.shown_effect
+    effect, metric = change.shown_effect, METRICS[change.metric]
     words = (
-        f"Mend the {change.direction} {units.change(effect)} of {change.metric} that "
+        f"Mend the {units.change(effect)} of {metric.title.lower()} ({change.direction}) that "
         f"{change.after_commit.sha[:10]} brought{culprit}"
     )
     values: dict[str, object] = {"hypothesis": printable(words, HYPOTHESIS_CHARS)}
     # A time that rose by a quarter falls by a fifth when it is mended.
-    lost = effect / (1 + effect) if METRICS[change.metric].direction == "lower" else -effect
+    lost = effect / (1 + effect) if metric.direction == "lower" else -effect
     if lost > 0:
         values["gain"] = round(lost * 100, 2)
     return values

@@ -197,6 +197,7 @@ def test_a_change_opens_a_tuning_and_is_closed_as_fixed(
     new = send(operator_client, started, **form)
     page = text(operator_client, new)
     assert "Opened from" in page and "mostly aten::mm" in page
+    assert "Mend the +25.0 % of time per output token (slower) that" in page
     assert 'name="gain" value="20.0"' in page
     made = mend(operator_client, new, repository, -0.2)
     slowed.refresh_from_db()
