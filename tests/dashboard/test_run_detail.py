@@ -119,6 +119,7 @@ def test_it_shows_operators_flame_graph_and_the_sum_of_each_thread(viewer_client
     assert "aten::mm" in page
     assert 'sandbox="allow-scripts allow-same-origin allow-downloads"' in page
     assert f"#profileURL=%2Ftraces%2F{trace.pk}%2Fflame.speedscope.json&amp;view=left-heavy" in page
+    assert "&amp;view=time-ordered" in page
 
 
 def test_it_says_that_no_trace_was_recorded(viewer_client: Client) -> None:
@@ -242,7 +243,7 @@ def test_it_stops_polling_and_loads_the_result_once_it_has_ended(viewer_client: 
     cell = status_of(viewer_client, run)
     assert "data-poll" not in cell
     assert f'hx-get="/runs/{run.pk}/" hx-trigger="load" hx-target="#run-result"' in cell
-    assert 'hx-trigger="load"' not in page_of(viewer_client, at(run))
+    assert 'hx-target="#run-result"' not in page_of(viewer_client, at(run))
 
 
 def test_it_answers_htmx_with_the_parts_that_changed(viewer_client: Client) -> None:

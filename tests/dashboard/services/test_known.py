@@ -76,6 +76,7 @@ def test_it_passes_type_noise_floor_and_entered_peaks() -> None:
     assert known is not None
     assert known.peak is not None
     assert (known.dtype, known.noise) == (spec.dtype, 0.012)
+    assert known.step_ns == 7.62e6, "the headline metric: what a step takes without a profiler"
     assert (known.peak.label, known.peak.bandwidth) == ("entered", 3e10)
     assert known.peak.flops == {spec.dtype: 2e12}
 
