@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -54,7 +54,6 @@ DISK_KINDS = (RAW, COLUMNS, SUMMARIES, RESULTS)
 """What the store is filled with; the last two kinds are kept for ever."""
 
 SUMMARY_FIELDS = ("report", "flame", "graph", "profile")
-SUMS = {"files": Count("pk"), "bytes": Sum("size_bytes")}
 UPLOADED = "uploaded without a run"
 
 
@@ -158,8 +157,7 @@ def plan(rows: int = PLAN_ROWS) -> Plan:
     """What a pass would remove now, and its first `rows` files that traces name."""
     policy, now = current_policy(), db_now()
     due = due_files(terms_in_force(policy, now))
-    unused = unused_files(now).filter(removed_at__isnull=True)
-    kinds = (*_due_kinds(due), _due(UNUSED, unused.order_by().aggregate(**SUMS)))
+    kinds = (*_due_kinds(due), _unused(now))
     return Plan(
         policy=policy,
         kinds=tuple(kind for kind in kinds if kind.files),
@@ -168,18 +166,26 @@ def plan(rows: int = PLAN_ROWS) -> Plan:
 
 
 def _due_kinds(due: QuerySet[Artifact]) -> Iterator[Due]:
-    """Raw files and columns."""
-    for kind, which in ((RAW, names_raw()), (COLUMNS, ~names_raw())):
-        yield _due(kind, due.order_by().filter(which).aggregate(**SUMS))
-
-
-def _due(kind: str, sums: Mapping[str, int | None]) -> Due:
-    return Due(
-        kind=kind,
-        title=TITLES[kind],
-        files=sums["files"] or 0,
-        size_bytes=sums["bytes"] or 0,
+    """Raw files and columns, added up in one query."""
+    raw = names_raw()
+    sums = due.order_by().aggregate(
+        raw_files=Count("pk", filter=raw),
+        raw_bytes=Sum("size_bytes", filter=raw),
+        columns_files=Count("pk", filter=~raw),
+        columns_bytes=Sum("size_bytes", filter=~raw),
     )
+    for kind in (RAW, COLUMNS):
+        yield _due(kind, sums[f"{kind}_files"], sums[f"{kind}_bytes"])
+
+
+def _unused(now: datetime) -> Due:
+    files = unused_files(now).filter(removed_at__isnull=True)
+    sums = files.order_by().aggregate(files=Count("pk"), bytes=Sum("size_bytes"))
+    return _due(UNUSED, sums["files"], sums["bytes"])
+
+
+def _due(kind: str, files: int | None, size_bytes: int | None) -> Due:
+    return Due(kind=kind, title=TITLES[kind], files=files or 0, size_bytes=size_bytes or 0)
 
 
 def _due_files(files: Sequence[Artifact]) -> tuple[DueFile, ...]:
