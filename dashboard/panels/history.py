@@ -123,9 +123,9 @@ def _note(one: History) -> str:
 
 def _rows(one: History, day0: float) -> tuple[HistoryRow, ...]:
     marks = placed(one.places, one.marks)
-    changed = {
-        boundary.index: difference_words(boundary.differences) for boundary in one.boundaries
-    }
+    known = {edge.index: edge.differences for edge in one.boundaries}
+    starts = [first for first, _ in _stretches(one)[1:]]
+    changed = {first: difference_words(known.get(first, ())) for first in starts}
     return tuple(
         HistoryRow(
             place=place,
@@ -136,6 +136,11 @@ def _rows(one: History, day0: float) -> tuple[HistoryRow, ...]:
         )
         for index, place in enumerate(one.places)
     )
+
+
+def _stretches(one: History) -> tuple[tuple[int, int], ...]:
+    """Where environments stay comparable; of old boundaries the differences are not looked up."""
+    return history.segments([place.point for place in one.places])
 
 
 def placed(places: Sequence[Place], marks: Iterable[Mark]) -> dict[int, list[Mark]]:
@@ -192,7 +197,7 @@ def spread_words(point: history.Point) -> str:
 
 
 def _drawn(one: History, rows: Sequence[HistoryRow], day0: float) -> DrawnHistory:
-    stretches = history.segments([place.point for place in one.places])
+    stretches = _stretches(one)
     words = {boundary.index: boundary for boundary in one.boundaries}
     return DrawnHistory(
         title=one.metric.title,

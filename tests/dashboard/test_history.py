@@ -106,6 +106,18 @@ def test_an_environment_change_splits_the_line_and_says_what_changed(
     assert "Day-0 of decode was measured in another environment" in page
 
 
+def test_every_boundary_is_told_in_the_table(
+    viewer_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.queries.history.BOUNDARIES", 1)
+    for commit, mark in zip(commits(3), "aba", strict=True):
+        measured(9e6, commit, mark=mark)
+    (_, *changed) = (text for line in lines(figure_of(viewer_client)) for text in line["text"])
+    assert ["environment" in text for text in changed] == [True, True]
+    assert "environment changed" in changed[0], "an old one is not looked up"
+    assert "environment: torch b → a" in changed[1]
+
+
 def test_the_band_is_the_spread(viewer_client: Client) -> None:
     first, second = commits(2)
     measured(10e6, first, iqr=2e6)

@@ -18,6 +18,10 @@ pytestmark = pytest.mark.e2e
 
 PAGES = {
     "overview": "/",
+    "models": "/models/",
+    "model": "/models/llama-tiny/cpu/",
+    "model-operators": "/models/llama-tiny/cpu/operators/",
+    "model-annotate": "/models/llama-tiny/cpu/annotate/",
     "runs": "/runs/",
     "runs-none": "/runs/?q=nothing+like+this",
     "run": "{run}",
