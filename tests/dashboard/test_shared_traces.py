@@ -18,8 +18,7 @@ from tests.dashboard.reading import page_of
 from tests.factories import make_trace, store_artifact
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "traces"
-LIMIT_BYTES = 800_000
-SMALL = sorted(path for path in SHARED.glob("*.json.gz") if path.stat().st_size < LIMIT_BYTES)
+TRACES = sorted(SHARED.glob("*.json.gz"))
 
 
 def stored(path: Path) -> Trace:
@@ -35,8 +34,8 @@ def parts(client: Client, trace: Trace) -> Iterator[tuple[Panel, str]]:
         yield panel, page_of(client, f"/traces/{trace.pk}/panels/{panel.name}/")
 
 
-@pytest.mark.skipif(not SMALL, reason="there are no shared traces beside the repository")
-@pytest.mark.parametrize("path", SMALL, ids=lambda path: path.name)
+@pytest.mark.skipif(not TRACES, reason="there are no shared traces beside the repository")
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name)
 def test_it_fills_every_panel_or_says_why_not(path: Path, viewer_client: Client) -> None:
     trace = stored(path)
     whole = page_of(viewer_client, f"/traces/{trace.pk}/")
