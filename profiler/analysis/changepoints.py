@@ -6,6 +6,7 @@ environment. `make bench-history` measures how often the rules here are wrong.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -239,7 +240,7 @@ def _dependence(around: Floats, *, fitted: int) -> float:
     if total <= 0:
         return 0.0
     raw = float(around[:-1] @ around[1:]) / total
-    corrected = raw + (fitted + 3 * raw) / len(around) - _DOUBT / len(around) ** 0.5
+    corrected = raw + (fitted + 3 * raw) / len(around) - _DOUBT / math.sqrt(len(around))
     return min(_MOST_DEPENDENT, max(0.0, corrected))
 
 
