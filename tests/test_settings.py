@@ -33,6 +33,8 @@ def manage(tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[str]
         ("TIME_SCALE", "0", "TIME_SCALE=0 is outside 1 to 1000"),
         ("SECRET_KEY_FILE", "/nowhere", "SECRET_KEY_FILE=/nowhere: No such file"),
         ("VAR_DIR", "/proc/nothing", "/proc/nothing"),
+        ("EMAIL_URL", "mail://a:secret@host", "EMAIL_URL cannot be read; use smtp://host"),
+        ("BASE_URL", "daybreak.example", "BASE_URL=daybreak.example: use https://host"),
     ],
 )
 def test_a_wrong_setting_is_one_line(tmp_path: Path, name: str, value: str, said: str) -> None:

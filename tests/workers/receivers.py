@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socketserver
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 
 @dataclass
@@ -36,8 +38,8 @@ class Receiver:
 
 
 @contextmanager
-def http_receiver() -> Iterator[Receiver]:
-    """An HTTP server on a free port of this machine."""
+def http_receiver(certificate: Path | None = None) -> Iterator[Receiver]:
+    """An HTTP server on a free port of this machine; encrypted with the key in `certificate`."""
     told = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -55,6 +57,10 @@ def http_receiver() -> Iterator[Receiver]:
             """The tests' output is no log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     told.port = server.server_address[1]
     with _served(server):
         yield told

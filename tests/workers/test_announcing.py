@@ -5,8 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from django.utils import timezone
 from pytest_django import Settings
 
 from dashboard.models import Delivery, DeliveryState, DeliveryTry, Endpoint
@@ -215,3 +222,50 @@ def test_senders_that_die_again_and_again_are_enough_at_some_time(clock: Clock) 
         clock.advance(deliveries.LEASE.total_seconds())
     assert deliveries.claim_delivery() is None
     assert Delivery.objects.get().state == DeliveryState.GAVE_UP
+
+
+HOST = "chat.example.org"
+
+
+@pytest.fixture
+def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A key and a certificate of `HOST` that this process trusts."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
+    now = timezone.now()
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(
+        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path = tmp_path / "certificate.pem"
+    path.write_bytes(private + made.public_bytes(pem))
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    return path
+
+
+def send_to_this_machine() -> int:
+    """As if every name meant an address that was judged and found good."""
+    return Sender(threading.Event(), lambda _: "127.0.0.1").step()
+
+
+@pytest.mark.parametrize("name", [HOST, "other.example.org"])
+def test_it_speaks_in_the_name_of_the_host_and_checks_its_certificate(
+    certificate: Path, clock: Clock, name: str
+) -> None:
+    with http_receiver(certificate) as secure:
+        row = make_endpoint(f"https://{name}:{secure.port}/hook")
+        endpoints.send_test(row.pk, make_user())
+        assert send_to_this_machine() == 1
+    if name == HOST:
+        assert [call.headers["Host"] for call in secure.calls] == [f"{HOST}:{secure.port}"]
+        assert log() == ["204 No Content"]
+    else:
+        assert secure.calls == []
+        assert "did not answer" in log()[0] and "certificate" in log()[0].lower()
