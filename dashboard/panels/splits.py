@@ -83,7 +83,7 @@ def _device(row: SplitRow) -> str:
 
 PANEL = Panel(
     name="splits",
-    title="Where steps and phases go",
+    title="Time by step and phase",
     about="the parts of a row add up to its span",
     why_empty=why_empty,
     table=table,
