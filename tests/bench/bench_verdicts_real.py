@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -157,9 +158,22 @@ def started(folder: Path) -> Iterator[Product]:
         import django
 
         django.setup()
+        forget_open()
         yield Product(folder)
     finally:
         system.stop()
+
+
+def forget_open() -> None:
+    """Cancel what an earlier call was stopped in: it is compared anew."""
+    from dashboard.models import Comparison, User
+    from dashboard.models.comparisons import COMPARISON_ENDED
+    from dashboard.services.comparisons import cancel_comparison
+
+    admin = User.objects.order_by("pk").first()
+    assert admin is not None, "the product made its first admin when it started"
+    for left in Comparison.objects.exclude(state__in=COMPARISON_ENDED):
+        cancel_comparison(left.pk, admin)
 
 
 def earlier(folder: Path) -> list[Compared]:
@@ -211,6 +225,8 @@ def misses(cases: list[Case], done: list[Compared], repeats: int) -> list[str]:
 
 
 def main() -> int:
+    # Told to end, the product ends first.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     repeats = int(os.environ.get("REPEATS", "20"))
     only = os.environ.get("ONLY", "")
     cases = [case for case in CASES if not only or case.name in only.split(",")]
@@ -232,4 +248,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("stopped; with the same FOLDER it goes on")
