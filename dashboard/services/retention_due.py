@@ -91,12 +91,19 @@ def holders(model: type[Trace] | type[Run]) -> tuple[tuple[type[Model], str], ..
 
 def held_trace() -> Q:
     """For traces: something refers to it or to its run, or its run is the Day-0 run."""
-    held = Q()
-    for model, field in holders(Trace):
-        held |= Q(Exists(_rows(model).filter(**{field: OuterRef("pk")})))
-    for model, field in holders(Run):
-        held |= Q(Exists(_rows(model).filter(**{field: OuterRef("run_id")})))
-    return held | Q(_day0())
+    return _held(Trace, "pk") | _held(Run, "run_id") | _day0()
+
+
+def _held(subject: type[Trace] | type[Run], key: str) -> Q:
+    """Whether any row that holds a `subject` names the one under `key`.
+
+    The few rows that hold something are looked up once, not for every file.
+    """
+    held = Q(pk__in=[])
+    for model, field in holders(subject):
+        named = _rows(model).filter(**{f"{field}__isnull": False})
+        held |= Q(**{f"{key}__in": named.values(f"{field}_id")})
+    return held
 
 
 def _rows(model: type[Model]) -> QuerySet[Model]:
@@ -128,10 +135,7 @@ def _due_run_file(before: datetime | None) -> Q:
         return Q(pk__in=[])
     staying = Trace.objects.filter(run=OuterRef("run_id")).filter(~_due_trace(before))
     old = Q(run__state__in=TERMINAL, run__ended_at__lt=before)
-    held = Q()
-    for model, field in holders(Run):
-        held |= Q(Exists(_rows(model).filter(**{field: OuterRef("run_id")})))
-    return _RUN_FILES & old & ~held & ~Q(Exists(staying))
+    return _RUN_FILES & old & ~_held(Run, "run_id") & ~Q(Exists(staying))
 
 
 def due_files(terms: Terms) -> QuerySet[Artifact]:
