@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from dashboard.models import (
     Announcement,
     AnnouncementKind,
     Change,
+    ChangeDirection,
     ChangeState,
     Delivery,
     Endpoint,
@@ -27,6 +28,8 @@ from dashboard.models import (
 from dashboard.services import audit
 from dashboard.services.clock import db_now
 from profiler import units
+from profiler.analysis.changepoints import SMALLEST
+from profiler.analysis.verdict import improves
 from profiler.errors import UserError, printable
 from profiler.metrics import METRICS
 
@@ -72,9 +75,41 @@ def _kind(change: Change) -> AnnouncementKind | None:
         # Nobody was told of one that was acknowledged before it was ever confirmed.
         told = Announcement.objects.filter(change=change).exists()
         return AnnouncementKind.FIXED if told else None
-    if change.state == ChangeState.CONFIRMED:
+    if change.state == ChangeState.CONFIRMED and not _is_told_way_back(change):
         return AnnouncementKind(change.direction)
     return None
+
+
+def _is_told_way_back(change: Change) -> bool:
+    """Whether a change only leads back from a slow-down whose end was told already.
+
+    That was ended by this change, or by a tuning at one of its commits. What
+    leads beyond the level before the slow-down is news.
+    """
+    if change.direction != ChangeDirection.FASTER:
+        return False
+    between = Q(
+        change__fixed_commit__position__gt=change.before_commit.position,
+        change__fixed_commit__position__lte=change.after_commit.position,
+    )
+    ended = Announcement.objects.filter(
+        Q(change__fixed_by=change) | between,
+        kind=AnnouncementKind.FIXED,
+        change__repository=change.repository,
+        change__workload=change.workload,
+        change__platform=change.platform,
+        change__metric=change.metric,
+        change__comparable_hash=change.comparable_hash,
+    )
+    levels = ended.values_list("change__before_value", flat=True)
+    return any(not _leads_beyond(change, level) for level in levels)
+
+
+def _leads_beyond(change: Change, level: float) -> bool:
+    """Whether `change` ends better than `level` by more than what matters."""
+    gain = change.after_value / level - 1
+    better = improves(gain, METRICS[change.metric].direction) is True
+    return better and abs(gain) > SMALLEST
 
 
 def _title(change: Change, kind: AnnouncementKind) -> str:

@@ -143,8 +143,9 @@ def _settle(change_id: int) -> None:
     found.sentence, found.measured_effect = compared.sentence, compared.effect
     if compared.verdict == found.direction:
         found.culprit, found.culprit_detail = culprit_of(compared)
-        _enter(found, ChangeState.CONFIRMED, None, {"verdict": compared.verdict})
+        # First what it ends: a way back is told as that, and not once more as news of its own.
         _fix_earlier(found)
+        _enter(found, ChangeState.CONFIRMED, None, {"verdict": compared.verdict})
     elif compared.verdict in {"no change", *ChangeDirection.values}:
         _enter(found, ChangeState.REJECTED, None, {"verdict": compared.verdict})
     else:

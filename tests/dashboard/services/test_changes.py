@@ -6,6 +6,7 @@ import pytest
 from pytest_django.fixtures import Settings
 
 from dashboard.models import (
+    Announcement,
     Audit,
     Change,
     ChangeDirection,
@@ -17,6 +18,7 @@ from dashboard.models import (
     Run,
 )
 from dashboard.services import changes
+from dashboard.services.announcements import announce
 from dashboard.services.clock import db_now
 from dashboard.services.pairs import verdict_of, write_verdict
 from profiler.errors import UserError
@@ -47,7 +49,7 @@ def measure(change: Change, effect: float, *, pairs: int = 10, explain: bool = F
     write_verdict(compared, verdict_of(compared, compared.metric))
     change.comparison.workloads.update(state=ComparedState.SETTLED)
     if explain:
-        make_explained(change.comparison, Layered())
+        make_explained(change.comparison, Layered(operators=("aten::linear>aten::addmm",)))
     end(change, ComparisonState.ENDED)
 
 
@@ -92,7 +94,8 @@ def test_pairs_that_agree_confirm_it_and_name_the_operator() -> None:
     assert change.state == "confirmed"
     assert change.measured_effect == pytest.approx(0.12, abs=0.01)
     assert "slower" in change.sentence
-    assert "fused" in change.culprit or change.culprit_detail
+    assert change.culprit.startswith("model.layers.*.mlp: ") and "appeared" in change.culprit
+    assert change.culprit_detail.startswith("+")
 
 
 @pytest.mark.parametrize("effect", [0.0, -0.12])
@@ -172,6 +175,61 @@ def test_an_improvement_back_to_the_old_level_ends_it(level: float, state: str) 
     assert (faster.state, slower.state) == ("confirmed", state)
     if state == "fixed":
         assert (slower.fixed_by, slower.fixed_commit) == (faster, runs[3].commit)
+
+
+def slow_and_told(before: Run, after: Run) -> Change:
+    """A confirmed slow-down by a tenth that was announced."""
+    change = make_change(before, after, state=ChangeState.CONFIRMED)
+    announce(change)
+    return change
+
+
+def way_back(before: Run, after: Run, level: float) -> Change:
+    """An improvement from the level of the slow-down that pairs confirm."""
+    change = confirming(
+        before=before,
+        after=after,
+        direction=ChangeDirection.FASTER,
+        before_value=1.1e6,
+        after_value=level,
+        effect=level / 1.1e6 - 1,
+    )
+    measure(change, level / 1.1e6 - 1)
+    return change
+
+
+@pytest.mark.parametrize(
+    ("level", "told"),
+    [
+        (1.0e6, ["slower", "fixed"]),
+        (0.99e6, ["slower", "fixed"]),
+        (0.9e6, ["slower", "fixed", "faster"]),
+        (1.05e6, ["slower", "faster"]),
+    ],
+)
+def test_a_way_back_is_told_as_that_alone(level: float, told: list[str]) -> None:
+    """Unless it leads beyond the level before."""
+    runs = make_history([1e6, 1.1e6, 1.1e6, level])
+    slow_and_told(runs[0], runs[1])
+    assert way_back(runs[2], runs[3], level).state == "confirmed"
+    assert list(Announcement.objects.order_by("pk").values_list("kind", flat=True)) == told
+
+
+@pytest.mark.parametrize(("mended_at", "kinds"), [(3, 2), (2, 3)])
+def test_a_way_back_that_a_tuning_told_is_no_news(mended_at: int, kinds: int) -> None:
+    """An improvement after the commit that mended it is something else."""
+    runs = make_history([1e6, 1.1e6, 1.1e6, 1e6])
+    slower = slow_and_told(runs[0], runs[1])
+    changes.mark_fixed(slower.pk, commit=runs[mended_at].commit)
+    assert way_back(runs[2], runs[3], 1e6).state == "confirmed"
+    assert Announcement.objects.count() == kinds
+
+
+def test_a_way_back_from_what_nobody_was_told_of_is_news() -> None:
+    runs = make_history([1e6, 1.1e6, 1.1e6, 1e6])
+    make_change(runs[0], runs[1], state=ChangeState.ACKNOWLEDGED, reason="later")
+    way_back(runs[2], runs[3], 1e6)
+    assert Announcement.objects.get().kind == "faster"
 
 
 def test_the_policy_measures_one_change_per_platform_at_a_time(settings: Settings) -> None:
