@@ -1,4 +1,4 @@
-"""Every address of the dashboard; `tests/dashboard/test_access.py` says who may what."""
+"""Every address of the dashboard; `tests/dashboard/access_rules.py` says who may what."""
 
 from __future__ import annotations
 
