@@ -248,9 +248,9 @@ def _points(rows: Sequence[HistoryRow]) -> list[DrawnPoint]:
     ]
 
 
-def _table(one: History, rows: Sequence[HistoryRow]) -> Table[HistoryRow]:
-    """The newest place first; every column says what the hover box says."""
-    columns: tuple[Column[HistoryRow], ...] = (
+def _columns(one: History) -> tuple[Column[HistoryRow], ...]:
+    """Every column says what the hover box says."""
+    return (
         Column(
             key="place",
             title="Commit" if one.by_commit else "Run",
@@ -301,13 +301,17 @@ def _table(one: History, rows: Sequence[HistoryRow]) -> Table[HistoryRow]:
             kind="mono",
         ),
     )
+
+
+def _table(one: History, rows: Sequence[HistoryRow]) -> Table[HistoryRow]:
+    """The newest place first."""
     return Table(
         name=f"{one.facts.scenario}-rows",
         noun="places",
         about=f"{one.metric.title} of {one.facts.workload}, {one.metric.direction} is better. "
         "Quartiles between launches from three on, else the quartiles of one launch's samples.",
         rows=rows,
-        columns=columns,
+        columns=_columns(one),
         sort="-order",
         search="place",
     )
