@@ -10,7 +10,6 @@ import torch
 
 from profiler.bench.marks import module_marks, phase_mark
 from profiler.bench.scenarios.base import Bench, Scenario
-from profiler.trace.heap import cushioned
 from profiler.types import ProfileOption
 
 EVENTS_LIMIT = 2_000_000
@@ -56,8 +55,7 @@ def capture(
         acc_events=True,
     )
     marks = module_marks(bench.model) if "modules" in options else contextlib.nullcontext()
-    heap = cushioned() if device.is_cpu else contextlib.nullcontext()
-    with heap, marks, profile:
+    with marks, profile:
         durations = scenario.profile(steps, phase_mark, profile.step)
     profile.export_chrome_trace(str(path))
     notes = []

@@ -1,25 +1,19 @@
-"""Says what the C library does with freed memory (glibc; elsewhere these do nothing).
+"""Keeps freed memory from staying with the process (glibc; elsewhere these do nothing).
 
 Decoding makes and frees millions of small objects between large columns, and
 the analyses large temporary arrays; left alone, the C library keeps most of
-that for later, which doubles the memory of a big trace. Recording a model is
-the other way round: what it frees must stay, and stay whole.
+that for later, which doubles the memory of a big trace.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-from collections.abc import Iterator
 from functools import cache
 
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
 _BIG_BYTES = 1 << 16
 _KEPT_BYTES = 1 << 25
-_NEVER = (1 << 31) - 1
-_CUSHION_BYTES = 1 << 18
-_CUSHIONS = 400
 
 
 @cache
@@ -51,32 +45,3 @@ def trim() -> None:
     library = _library()
     if library is not None:
         library.malloc_trim(0)
-
-
-@contextlib.contextmanager
-def cushioned() -> Iterator[None]:
-    """Inside, freed memory stays, and small blocks that live long do not break up large ones.
-
-    A profiler keeps what it writes down. Left alone it puts that into the block a large tensor just
-    gave back, so that the next such tensor finds no room and takes pages the process never had: a
-    fault each, which makes operators look slower than they are. Small blocks find room first in a
-    cushion of 100 MiB, which costs address space alone until it is used.
-    """
-    library = _library()
-    if library is None:
-        yield
-        return
-    library.malloc.restype = ctypes.c_void_p
-    library.malloc.argtypes = [ctypes.c_size_t]
-    library.free.argtypes = [ctypes.c_void_p]
-    library.mallopt(_TRIM_THRESHOLD, _NEVER)
-    blocks = [library.malloc(_CUSHION_BYTES) for _ in range(2 * _CUSHIONS)]
-    # Every second one stays, else they would become one large block again.
-    for block in blocks[::2]:
-        library.free(block)
-    try:
-        yield
-    finally:
-        for block in blocks[1::2]:
-            library.free(block)
-        keep_blocks()
