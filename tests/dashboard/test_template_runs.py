@@ -169,9 +169,7 @@ def test_it_keeps_the_group_when_its_runs_are_sorted(
     group = queued(operator_client)
     make_run()
     page = page_of(operator_client, f"/groups/{group.pk}/?sort=run&group=99")
-    numbers = [
-        int(n) for n in re.findall(r'<th scope="row" class="num"><a href="/runs/(\d+)/', page)
-    ]
+    numbers = [int(n) for n in re.findall(r'aria-label="Compare run (\d+)"', page)]
     assert numbers == sorted(run.pk for run in group.runs.all())
 
 
