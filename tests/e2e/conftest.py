@@ -20,7 +20,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from tests.e2e.people import new_run, run_ends
+from tests.e2e.people import come_in, new_run, run_ends
 from tests.e2e.system import System
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -78,9 +78,7 @@ def signed_in(browser: Browser, system: System) -> StorageState:
     """The cookies of the first admin, who came in by the link."""
     context = browser.new_context(base_url=system.base)
     page = context.new_page()
-    page.goto(system.link)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(f"{system.base}/**")
+    come_in(page, system.base, system.link)
     state = context.storage_state()
     context.close()
     return state

@@ -11,6 +11,13 @@ RUN_LIMIT_MS = 180_000
 SMALL = {"batch": 1, "prompt_tokens": 16, "output_tokens": 4, "iterations": 3, "warmup": 1}
 
 
+def come_in(page: Page, base: str, link: str) -> None:
+    """Sign in by the link of the first start."""
+    page.goto(link)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{base}/**")
+
+
 def new_run(
     page: Page, *, model: str = "llama-tiny", scenarios: Sequence[str], **sizes: int
 ) -> str:

@@ -20,13 +20,14 @@ _LINK = re.compile(r"(http://127\.0\.0\.1:\d+)(/sign-in/link/\S+)")
 class System:
     """`python -m workers.up`; `base` is its address, `link` the way in, once."""
 
-    def __init__(self, folder: Path, *, demo: bool = False) -> None:
+    def __init__(self, folder: Path, *, demo: bool = False, time_scale: int = 5) -> None:
         self.lines: list[str] = []
         self.base = ""
         self.link = ""
         self._ready = threading.Event()
         # A fifth of the usual times: heartbeats and cancelling every three seconds.
-        environment = {**os.environ, "VAR_DIR": str(folder), "PORT": "0", "TIME_SCALE": "5"}
+        scaled = {"PORT": "0", "TIME_SCALE": str(time_scale)}
+        environment = {**os.environ, "VAR_DIR": str(folder), **scaled}
         environment.pop("DJANGO_SETTINGS_MODULE", None)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "workers.up", *([] if demo else ["--no-demo"])],

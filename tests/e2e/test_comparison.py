@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.people import new_run
+from tests.e2e.people import come_in, new_run
 from tests.e2e.system import System
 from tests.profiler.analysis.layered import Layered
 from tests.workers.repository import Upstream
@@ -55,9 +55,7 @@ def admin(browser: Browser, measuring: System) -> Iterator[Page]:
     """A page of the first admin."""
     context = browser.new_context(base_url=measuring.base)
     page = context.new_page()
-    page.goto(measuring.link)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(f"{measuring.base}/**")
+    come_in(page, measuring.base, measuring.link)
     yield page
     context.close()
 

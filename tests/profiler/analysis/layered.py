@@ -19,13 +19,15 @@ class Layered:
 
     `device_us` and `host_us` hold times by operator, a list gives one per
     step; an operator `a>b` runs `b` inside `a`. Without a device the host does
-    the work. `graph` adds a graph launch of two kernels, `unlinked` a kernel without a launch.
+    the work. A step takes `step_us` whatever its operators take. `graph` adds a
+    graph launch of two kernels, `unlinked` a kernel without a launch.
     """
 
     operators: Sequence[str] = ("aten::linear>aten::addmm", "aten::silu", "aten::mul")
     device_us: Mapping[str, float | Sequence[float]] = field(default_factory=dict)
     host_us: Mapping[str, float] = field(default_factory=dict)
     steps: int = 4
+    step_us: float = STEP_US
     layers: int = 2
     device: bool = True
     graph: bool = False
@@ -42,12 +44,12 @@ class Layered:
         """All events."""
         made = TraceBuilder()
         for step in range(self.steps):
-            self._step(made, step, 10_000 + step * STEP_US)
+            self._step(made, step, 10_000 + step * self.step_us)
         return made
 
     def _step(self, made: TraceBuilder, step: int, at: float) -> None:
         if self.marked:
-            made.mark(f"ProfilerStep#{step}", at, STEP_US)
+            made.mark(f"ProfilerStep#{step}", at, self.step_us)
         now = at + 5
         for layer in range(self.layers):
             start = now
