@@ -52,7 +52,7 @@ def change_figure(view: ChangeView) -> ChangeFigure | None:
 
     def across(place: float) -> str:
         step = (WIDTH - 2 * EDGE) / max(1, len(view.points) - 1)
-        return f"{EDGE + step * place:.1f}"
+        return f"{min(WIDTH, max(0.0, EDGE + step * place)):.1f}"
 
     def up(value: float) -> str:
         part = (value - low) / (high - low) if high > low else 0.5
@@ -73,8 +73,8 @@ def change_figure(view: ChangeView) -> ChangeFigure | None:
     places = {side: [at for at, p in enumerate(view.points) if p.side == side] for side in sides}
     levels = tuple(
         Level(
-            x1=across(max(-0.4, found[0] - 0.4)),
-            x2=across(min(len(view.points) - 0.6, found[-1] + 0.4)),
+            x1=across(found[0] - 0.4),
+            x2=across(found[-1] + 0.4),
             y=up(sides[side]),
             side=side,
         )

@@ -9,7 +9,7 @@ from django.db.models import Count, QuerySet
 
 from dashboard.models import Change, ChangeKind, ChangeState, Commit, Comparison
 from dashboard.queries.comparisons import Between, between
-from dashboard.services.change_series import Series, floor_of, series_of
+from dashboard.services.change_series import Point, Series, floor_of, series_of
 from profiler.metrics import METRICS
 from profiler.types import Definition
 from profiler.units import significant
@@ -92,7 +92,10 @@ class ChangePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointView:
-    """One point of the history around a change; `side` is before, after or empty."""
+    """One point of the history around a change.
+
+    `side` is before or after; empty within a leak and once a change is mended.
+    """
 
     number: int
     sha: str
@@ -253,7 +256,7 @@ def _points(row: Change, series: Series) -> tuple[PointView, ...]:
             run_id=point.run_id,
             runs=point.runs,
             value=point.value,
-            side=_side(row, at, before=before, after=after),
+            side="" if _is_mended(row, point) else _side(row, at, before=before, after=after),
         )
         for at, point in shown
     )
@@ -263,6 +266,10 @@ def _side(row: Change, at: int, *, before: int, after: int) -> str:
     if at <= before:
         return "before"
     return "after" if at >= after or row.kind == ChangeKind.STEP else ""
+
+
+def _is_mended(row: Change, point: Point) -> bool:
+    return row.fixed_commit is not None and point.position >= row.fixed_commit.position
 
 
 def _commits(ids: list[int]) -> dict[int, tuple[str, str]]:

@@ -11,7 +11,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
+from dashboard.figures.change import change_figure
 from dashboard.models import Change, ChangeDirection, ChangeState, Comparison
+from dashboard.queries.changes import change_view
 from dashboard.services.change_scan import scan_series
 from tests.histories import make_change, make_history, noisy
 
@@ -122,6 +124,24 @@ def test_the_fix_is_named(viewer_client: Client) -> None:
     )
     assert f'(<a href="/changes/{faster.pk}/">' in text(viewer_client, f"/changes/{slower.pk}/")
     assert f"change {slower.pk}</a>" in text(viewer_client, f"/changes/{faster.pk}/")
+
+
+def test_what_came_after_the_fix_is_no_part_of_the_loss(viewer_client: Client) -> None:
+    runs = make_history([1e6, 1.1e6, 1.1e6, 1e6, 1e6])
+    change = make_change(runs[0], runs[1], state=ChangeState.FIXED, fixed_commit=runs[3].commit)
+    sides = [row["side"] for row in rows(viewer_client, f"/changes/{change.pk}/points.csv")]
+    assert sides == ["before", "after", "after", "", ""]
+
+
+def test_the_levels_stay_within_the_box() -> None:
+    runs = make_history([1e6, 1.1e6])
+    view = change_view(make_change(runs[0], runs[1]))
+    figure = change_figure(view)
+    assert figure is not None
+    assert [(level.x1, level.x2) for level in figure.levels] == [
+        ("0.0", "242.4"),
+        ("357.6", "600.0"),
+    ]
 
 
 def test_a_change_without_its_runs_still_has_a_page(viewer_client: Client) -> None:
