@@ -83,7 +83,9 @@ def test_it_refuses_what_is_no_trace_by_its_content(content: bytes, said: str) -
     assert not Trace.objects.exists()
 
 
-@pytest.mark.parametrize("content", [b"[]", b"  \n{", b"\xef\xbb\xbf{}", gzip.compress(b"{}", mtime=0)])
+@pytest.mark.parametrize(
+    "content", [b"[]", b"  \n{", b"\xef\xbb\xbf{}", gzip.compress(b"{}", mtime=0)]
+)
 def test_it_takes_json_and_gzip_whatever_the_name(content: bytes) -> None:
     assert upload(content, name="anything.html").state == TraceState.PENDING
 
