@@ -29,7 +29,10 @@ PAIR_BENCH = Path(__file__).resolve().parents[1] / "workers" / "pair_bench.py"
 LIMIT_S = 300.0
 """Upper bound of every wait; reached only when something is broken."""
 
-PAUSE_MS = 1000.0
+PAUSE_MS = 1_000.0
+PAGE_MS = 30_000.0
+"""Upper bound of one page, on a machine that other tests keep busy."""
+
 TIME_SCALE = 10
 """A watched repository is fetched every twelve seconds."""
 
@@ -161,10 +164,12 @@ def open_iteration(page: Page) -> None:
     page.locator("[name=target][value=value]").check()
     page.locator("[name=value]").fill("7 ms")
     page.get_by_role("button", name="Open").click()
-    expect(page.get_by_label("Hypothesis")).to_have_value(re.compile(f"mostly {OPERATOR}"))
+    expect(page.get_by_label("Hypothesis")).to_have_value(
+        re.compile(f"mostly {OPERATOR}"), timeout=PAGE_MS
+    )
     expect(page.get_by_label("Predicted gain")).to_have_value(re.compile(r"^(8\.9|9\.[0-2])"))
     page.get_by_role("button", name="Add").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Iteration 1")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Iteration 1", timeout=PAGE_MS)
 
 
 def decide(page: Page, mend: str) -> None:
@@ -177,13 +182,13 @@ def decide(page: Page, mend: str) -> None:
     page.get_by_label("Reason").fill("the old activation is back")
     page.get_by_label("Kept all the same because").fill("the answers were compared by hand")
     page.get_by_role("button", name="Decide for good").click()
-    expect(page.locator("section.answer")).to_contain_text("1 of 1 tried kept")
+    expect(page.locator("section.answer")).to_contain_text("1 of 1 tried kept", timeout=PAGE_MS)
 
 
 def shown(page: Page, mend: str) -> None:
     """The ladder with its chart and table, and the report that is sent away."""
     page.goto("/tuning/1/")
-    expect(page.locator("#ladder .main-svg").first).to_be_visible()
+    expect(page.locator("#ladder .main-svg").first).to_be_visible(timeout=PAGE_MS)
     page.get_by_text("The ladder as a table").click()
     rung = page.locator("#ladder tbody tr").filter(has_text="Iteration 1")
     expect(rung).to_contain_text("1.10 ×")
