@@ -283,7 +283,7 @@ def collect_garbage() -> int:
     names = list(store().old(GRACE))
     rows = Artifact.objects.filter(sha256__in=names, removed_at__isnull=True)
     known = set(rows.values_list("sha256", flat=True))
-    return sum(drop_file(name) for name in names if name not in known)
+    return sum(drop_file(name, age=GRACE) for name in names if name not in known)
 
 
 def drop_file(sha256: str, *, age: timedelta = GRACE) -> bool:

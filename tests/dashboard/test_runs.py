@@ -22,9 +22,7 @@ HOSTILE = '"><img src=x onerror=alert(1)>'
 def listed(client: Client, query: str = "") -> list[int]:
     """The numbers of the runs on the page, in its order."""
     page = client.get(f"/runs/{query}").content.decode()
-    return [
-        int(number) for number in re.findall(r'<th scope="row"[^>]*><a href="/runs/(\d+)/"', page)
-    ]
+    return [int(number) for number in re.findall(r'aria-label="Compare run (\d+)"', page)]
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+import psutil
 import pytest
 import redis
 
@@ -42,6 +43,36 @@ def supervisor_of(worker: subprocess.Popen[bytes]) -> int:
 
 def children_of(pid: int) -> list[int]:
     return [p.pid for p in processes.descendants(pid) if parent_of(p.pid) == pid]
+
+
+def freeze(system: System, *pids: int) -> None:
+    """Stop processes between two writes: one stopped within a write locks everybody out."""
+
+    def is_frozen() -> bool:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        wait_for(lambda: all(psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in pids))
+        if can_write(system):
+            return True
+        thaw(*pids)
+        return False
+
+    wait_for(is_frozen)
+
+
+def thaw(*pids: int) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+
+
+def can_write(system: System) -> bool:
+    with closing(sqlite3.connect(system.var_dir / "daybreak.sqlite3", timeout=0)) as database:
+        try:
+            database.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        database.rollback()
+    return True
 
 
 def cancel(run: Run) -> None:
@@ -203,12 +234,10 @@ def test_it_rejects_the_result_of_a_worker_that_was_frozen(system: System) -> No
     wait_until_benchmark_runs(run)
     frozen = [worker.pid, supervisor_of(worker)]
     first = own_marked(run)
-    for pid in frozen:
-        os.kill(pid, signal.SIGSTOP)
+    freeze(system, *frozen)
     wait_for(lambda: state_of(run) == RunState.QUEUED)
     second = system.start_worker()
-    for pid in frozen:
-        os.kill(pid, signal.SIGCONT)
+    thaw(*frozen)
     ended = wait_for_end(run)
     assert (ended.state, ended.result.fence) == (RunState.SUCCEEDED, ended.fence), system.logs()
     assert ended.attempt == 2
@@ -265,12 +294,11 @@ def test_it_cancels_a_run_whose_worker_is_unreachable(system: System) -> None:
     system.start_keeper()
     worker = system.start_worker()
     wait_until_benchmark_runs(run)
-    os.kill(worker.pid, signal.SIGSTOP)
-    os.kill(supervisor_of(worker), signal.SIGSTOP)
+    frozen = [worker.pid, supervisor_of(worker)]
+    freeze(system, *frozen)
     cancel(run)
     assert wait_for_end(run).state == RunState.CANCELLED
-    os.kill(supervisor_of(worker), signal.SIGCONT)
-    os.kill(worker.pid, signal.SIGCONT)
+    thaw(*frozen)
     assert_invariants(system.var_dir)
 
 
