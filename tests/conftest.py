@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
@@ -19,3 +20,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_make_parametrize_id(config: pytest.Config, val: object) -> str | None:
+    """A gzip file holds the time it was made: as a name it would differ in every process."""
+    if isinstance(val, bytes) and val.startswith(b"\x1f\x8b"):
+        return f"gzip of {len(val)} bytes"
+    return None
