@@ -85,6 +85,16 @@ def work(comparison: Comparison, effects: dict[Workload, float]) -> None:
     assert comparison.state == ComparisonState.ENDED
 
 
+def tried(
+    client: Client, tuning: Tuning, repository: Repository, hypothesis: str
+) -> tuple[str, Iteration]:
+    """A new commit on main as the next iteration, its comparison ready to measure."""
+    make_commit(repository, hypothesis)
+    page = send(client, f"/tuning/{tuning.pk}/new/", hypothesis=hypothesis, candidate="main")
+    look_up(repository)
+    return page, tuning.iterations.get(hypothesis=hypothesis)
+
+
 def test_it_goes_round(
     operator_client: Client, repository: Repository, mine: TemplateVersion
 ) -> None:
@@ -129,20 +139,16 @@ def test_it_goes_round(
     assert "went from 8.00 ms at Day-0 to 6.40 ms: 1.25 × as fast" in shown
     offered = shown.split('id="next"')[1].split("Tried already")[0]
     assert "Slow product" in offered and "The cache grows by cat" not in offered
-    make_commit(repository, "another product")
-    page = send(client, f"/tuning/{tuning.pk}/new/", hypothesis="Another", candidate="main")
-    look_up(repository)
-    second_try = Iteration.objects.get(number=2)
-    assert second_try.baseline == fused and second_try.comparison is not None
+    page, second_try = tried(client, tuning, repository, "Another")
+    assert second_try.baseline == fused
+    assert second_try.comparison is not None
     work(second_try.comparison, {**effects, tuning.workload: 0.1})
     send(client, f"{page}decide/", decision="revert", reason="slower")
 
     # The target is met by the third, and the tuning is closed as reached.
-    make_commit(repository, "the real thing")
-    page = send(client, f"/tuning/{tuning.pk}/new/", hypothesis="Third", candidate="main")
-    look_up(repository)
-    third = Iteration.objects.get(number=3)
-    assert third.baseline == fused and third.comparison is not None
+    page, third = tried(client, tuning, repository, "Third")
+    assert third.baseline == fused
+    assert third.comparison is not None
     work(third.comparison, {**effects, tuning.workload: -0.25})
     send(client, f"{page}decide/", decision="keep", reason="that is it", despite="by hand")
     send(client, f"/tuning/{tuning.pk}/close/", reason="the target is reached")
