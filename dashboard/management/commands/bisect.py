@@ -9,8 +9,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
 
-from django.core.management.base import BaseCommand
-
+from dashboard.management.base import ContractCommand
 from dashboard.models import Bisect, Repository
 from dashboard.queries.bisect import BisectView, StepLine, bisect_view, get_bisect
 from dashboard.services.bisect import NewBisect, create_bisect
@@ -25,7 +24,7 @@ INTERRUPTED = 130
 Options = Mapping[str, object]
 
 
-class Command(BaseCommand):
+class Command(ContractCommand):
     help = "Find the commit between a good and a bad one that changed the speed of a workload."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

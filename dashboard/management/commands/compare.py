@@ -8,8 +8,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
 
-from django.core.management.base import BaseCommand
-
+from dashboard.management.base import ContractCommand
 from dashboard.models import Comparison, Repository
 from dashboard.queries.comparisons import ComparisonView, comparison_view, get_comparison
 from dashboard.services.catalog import device_of, ensure_platform
@@ -24,7 +23,7 @@ INTERRUPTED = 130
 Options = Mapping[str, object]
 
 
-class Command(BaseCommand):
+class Command(ContractCommand):
     help = "Measure two commits of a repository against each other and print the verdict."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

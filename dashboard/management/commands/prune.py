@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 
-from django.core.management.base import BaseCommand
-
+from dashboard.management.base import ContractCommand
 from dashboard.models import RetentionPolicy
 from dashboard.queries.retention import EXPORT_ROWS, Plan, plan
 from dashboard.services.retention import prune
@@ -14,7 +13,7 @@ from profiler import units
 from profiler.errors import printable
 
 
-class Command(BaseCommand):
+class Command(ContractCommand):
     help = "Remove stored files that the retention policy keeps no longer."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

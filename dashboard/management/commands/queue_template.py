@@ -7,15 +7,15 @@ import sys
 from argparse import ArgumentParser
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
 
+from dashboard.management.base import ContractCommand
 from dashboard.queries.templates import Plan, get_version, plan
 from dashboard.services import catalog, templates
 from profiler import units
 from profiler.errors import UserError
 
 
-class Command(BaseCommand):
+class Command(ContractCommand):
     help = "Queue every run of a template in random order, as one group."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -6,13 +6,12 @@ import sys
 from argparse import ArgumentParser
 from pathlib import Path
 
-from django.core.management.base import BaseCommand
-
+from dashboard.management.base import ContractCommand
 from dashboard.services.repositories import BUILD_LIMIT_S, NewRepository, register_repository
 from profiler.errors import UserError
 
 
-class Command(BaseCommand):
+class Command(ContractCommand):
     help = "Register a repository whose commits may be measured."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 
-from django.core.management.base import BaseCommand
-
+from dashboard.management.base import ContractCommand
 from dashboard.queries.runs import RunRow, all_runs
 from profiler import units
 from profiler.errors import printable
@@ -14,7 +13,7 @@ from profiler.errors import printable
 COLUMNS = ("run", "model", "scenario", "state", "trace", "value", "took", "created")
 
 
-class Command(BaseCommand):
+class Command(ContractCommand):
     help = "List every run with its state and the state of its trace."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser
 
-from django.core.management.base import BaseCommand
-
+from dashboard.management.base import ContractCommand
 from dashboard.services.demo_remove import remove_demo
 from dashboard.services.demo_seed import seed_demo
 from dashboard.services.demo_story import MODEL, PLATFORM
 from profiler.errors import UserError
 
 
-class Command(BaseCommand):
+class Command(ContractCommand):
     help = "Make demo data: generated, labelled, and removable by --remove."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

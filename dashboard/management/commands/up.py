@@ -6,10 +6,10 @@ import os
 import sys
 from argparse import ArgumentParser
 
-from django.core.management.base import BaseCommand
+from dashboard.management.base import ContractCommand
 
 
-class Command(BaseCommand):
+class Command(ContractCommand):
     help = "Start broker, keeper, workers and web as one group; Ctrl-C ends them all."
     requires_system_checks: list[str] = []
 
