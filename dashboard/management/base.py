@@ -17,8 +17,7 @@ class ContractCommand(BaseCommand):
         try:
             self.create_parser(argv[0], argv[1]).parse_args(list(argv[2:]))
         except CommandError as error:
-            self.stderr.write(
-                f"{argv[1]}: {str(error).removeprefix('Error: ')}. `manage.py {argv[1]} --help` says more"
-            )
+            said = str(error).removeprefix("Error: ")
+            self.stderr.write(f"{argv[1]}: {said}. `manage.py {argv[1]} --help` says more")
             sys.exit(int(ExitCode.USAGE))
         super().run_from_argv(list(argv))
