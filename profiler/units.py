@@ -31,14 +31,23 @@ def scaled(value: float | None, scale: Sequence[tuple[float, str]], suffix: str 
     if value is None or not math.isfinite(value):
         return MISSING
     # Picked by the value as it will read: 999.96 µs is 1.00 ms, 1,024 B is 1.00 KiB.
-    factor, unit = next(((f, u) for f, u in scale if _reads_as_one(value / f)), scale[-1])
+    factor, unit = _fitting(value, scale)
     whole = factor == 1 and float(value).is_integer()
     shown = f"{int(value):,}" if whole else significant(value / factor)
     return f"{shown} {unit}{suffix}".rstrip()
 
 
+def _fitting(value: float, scale: Sequence[tuple[float, str]]) -> tuple[float, str]:
+    for step in scale:
+        if _reads_as_one(value / step[0]):
+            return step
+    return scale[-1]
+
+
 def _reads_as_one(value: float) -> bool:
-    return abs(float(f"{value:.2e}")) >= 1
+    """Whether three digits of it read 1.00 or more; only values just below need to be written."""
+    size = abs(value)
+    return size >= 1 or (size > 0.99 and abs(float(f"{value:.2e}")) >= 1)
 
 
 def duration(ns: float | None) -> str:

@@ -33,6 +33,12 @@ class Model(models.Model):
         return self.name
 
 
+def workload_label(batch: int, prompt: int, output: int | None, rest: str) -> str:
+    """`b8 in4096 out32 bfloat16 compile=default`; `rest` is dtype and variant."""
+    out = f" out{output}" if output else ""
+    return f"b{batch} in{prompt}{out} {rest}".rstrip()
+
+
 class Workload(models.Model):
     """Model x scenario x parameters: the unit of history. `hash` covers all of it."""
 
@@ -60,6 +66,7 @@ class Workload(models.Model):
 
     @property
     def label(self) -> str:
-        """`b8 in4096 out32 bfloat16 compile=default`: the parameters without model and scenario."""
-        out = f" out{self.output_tokens}" if self.output_tokens else ""
-        return f"b{self.batch} in{self.prompt_tokens}{out} {self.dtype} {self.variant}".rstrip()
+        """The parameters without model and scenario."""
+        return workload_label(
+            self.batch, self.prompt_tokens, self.output_tokens, f"{self.dtype} {self.variant}"
+        )

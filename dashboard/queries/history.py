@@ -11,7 +11,7 @@ import msgspec
 from django.db.models import QuerySet
 
 from dashboard.models import MetricValue as Value
-from dashboard.models import Model, Platform, Result, RunState
+from dashboard.models import Model, Platform, Result, Run, RunState
 from dashboard.queries.history_marks import Mark, Window, marks_of
 from dashboard.queries.standings import StandingFacts, standings_of
 from dashboard.services.history import from_source
@@ -189,7 +189,7 @@ class _Drawn:
 def _drawn(facts: StandingFacts, wish: HistoryWish) -> _Drawn:
     known = dict(facts.sources)
     source = facts.source if wish.source is None or wish.source not in known else wish.source
-    rows = list(_readings(facts, source)[: wish.runs])
+    rows = list(_readings(facts, source, runs=wish.runs))
     return _Drawn(
         facts=facts,
         source=source,
@@ -211,16 +211,23 @@ _COLUMNS = (
 )
 
 
-def _readings(facts: StandingFacts, source: str) -> QuerySet[Value, tuple[Any, ...]]:
-    """Launches of a history from a source, the last in the order first."""
-    found = Value.objects.filter(
-        name=HEADLINE[facts.scenario],
-        result__run__workload=facts.workload_id,
-        result__run__platform=facts.platform_id,
-        result__run__state=RunState.SUCCEEDED,
-    )
-    chosen = from_source(found, "result__run__commit", source)
-    return chosen.order_by("-result__run__commit__position", "-result__run_id").values_list(
+def _readings(
+    facts: StandingFacts, source: str, *, runs: int | None = None
+) -> QuerySet[Value, tuple[Any, ...]]:
+    """Launches of a history from a source, the last in the order first; the last `runs` alone.
+
+    The runs are chosen before anything is looked up for them: of a long history most is not drawn.
+    """
+    chosen = from_source(
+        Run.objects.filter(
+            workload=facts.workload_id, platform=facts.platform_id, state=RunState.SUCCEEDED
+        ),
+        "commit",
+        source,
+    ).order_by("-commit__position", "-id")
+    wanted = chosen.values("pk") if runs is None else chosen.values("pk")[:runs]
+    found = Value.objects.filter(name=HEADLINE[facts.scenario], result__run__in=wanted)
+    return found.order_by("-result__run__commit__position", "-result__run_id").values_list(
         *_COLUMNS
     )
 

@@ -9,11 +9,14 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from dashboard.models import FailureKind, RunState, Standing, Workload
+from dashboard.models import FailureKind, RunState, Standing
+from dashboard.models.catalog import workload_label
 from dashboard.models.runs import ACTIVE
 from profiler.analysis.history import speed
 from profiler.metrics import METRICS
 from profiler.types import Definition
+
+_LABELS: Mapping[str, str] = {str(value): str(label) for value, label in FailureKind.choices}
 
 UNSUCCESSFUL = (RunState.FAILED, RunState.TIMED_OUT, RunState.LOST, RunState.EXPIRED)
 
@@ -188,7 +191,7 @@ def _fact(row: _Row) -> StandingFacts:
         model=row["workload__model__name"],
         title=row["workload__model__title"],
         scenario=row["workload__scenario"],
-        workload=_workload(row).label,
+        workload=_label(row),
         platform=row["platform__slug"],
         source=row["source"],
         sources=tuple(sorted(row["sources"].items(), key=lambda item: (-item[1], item[0]))),
@@ -203,14 +206,12 @@ def _fact(row: _Row) -> StandingFacts:
     )
 
 
-def _workload(row: _Row) -> Workload:
-    """Enough of the row for its label."""
-    return Workload(
-        batch=row["workload__batch"],
-        prompt_tokens=row["workload__prompt_tokens"],
-        output_tokens=row["workload__output_tokens"],
-        dtype=row["workload__dtype"],
-        variant=row["workload__variant"],
+def _label(row: _Row) -> str:
+    return workload_label(
+        row["workload__batch"],
+        row["workload__prompt_tokens"],
+        row["workload__output_tokens"],
+        f"{row['workload__dtype']} {row['workload__variant']}",
     )
 
 
@@ -223,7 +224,7 @@ def _newest(row: _Row) -> Newest | None:
         run_id=row["newest_run_id"],
         state=row["newest_run__state"],
         at=next(moment for moment in moments if moment),
-        kind=str(FailureKind(kind).label) if kind in FailureKind.values else kind,
+        kind=_LABELS.get(kind, kind),
         message=row["newest_run__failure_message"],
     )
 

@@ -74,7 +74,7 @@ def points(readings: Sequence[Reading]) -> tuple[Point, ...]:
 
 def _point(launches: Sequence[Reading]) -> Point:
     values = [one.value for one in launches]
-    value = statistics.median(values)
+    value = statistics.median(values) if len(values) > 1 else values[0]
     newest = launches[-1]
     between = len(values) >= BETWEEN_LAUNCHES
     low: float | None = None

