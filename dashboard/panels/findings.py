@@ -52,14 +52,15 @@ class FindingLine:
 class Basis:
     """Which step was priced: as timed without a profiler, else as recorded.
 
-    `timed_ns` and `record_ns` (what recording one operator cost) are None where nothing was taken
-    out: the step is then the recorded one.
+    `timed_ns`, `record_ns` (what recording one operator cost) and `cold_share` (of the code between
+    records) are None where nothing was taken out: the step is then the recorded one.
     """
 
     step_ns: int
     recorded_ns: int
     timed_ns: int | None
     record_ns: float | None
+    cold_share: float | None
 
     @property
     def unexplained(self) -> bool:
@@ -122,6 +123,7 @@ def _basis(pricing: Pricing) -> Basis:
         recorded_ns=pricing.recorded_step_ns or pricing.step_ns,
         timed_ns=pricing.timed_step_ns,
         record_ns=pricing.record_ns,
+        cold_share=pricing.cold_share,
     )
 
 

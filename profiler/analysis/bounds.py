@@ -113,7 +113,8 @@ class Pricing:
     Where the step was also timed without a profiler (`timed_step_ns`) and
     recording slowed it noticeably, that was taken out before anything was
     priced: `recorded_step_ns` is the step as recorded, `record_ns` what a
-    record of one operator cost, `step_ns` the step that is left.
+    record of one operator cost, `cold_share` the part of the code between
+    records that ran longer for cold caches, `step_ns` the step that is left.
     """
 
     window: str
@@ -129,6 +130,7 @@ class Pricing:
     recorded_step_ns: int | None = None
     timed_step_ns: int | None = None
     record_ns: float | None = None
+    cold_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,14 @@ from pathlib import Path
 
 import torch
 
+from profiler.bench.fit import available_bytes
 from profiler.bench.marks import module_marks, phase_mark
 from profiler.bench.scenarios.base import Bench, Scenario
+from profiler.trace.heap import stocked
 from profiler.types import ProfileOption
+
+STOCK_BYTES = 1 << 30
+"""Enough for ten steps with 64 MiB of large tensors in each, or four of a small training step."""
 
 EVENTS_LIMIT = 2_000_000
 EVENTS_PER_MODULE = 60
@@ -34,6 +39,14 @@ def bounded_steps(scenario: Scenario, bench: Bench, options: frozenset[ProfileOp
     return min(scenario.profiled_steps(bench.spec.profiled_steps), fitting)
 
 
+def _heap(bench: Bench) -> contextlib.AbstractContextManager[None]:
+    """On the CPU a stock of pages, as a profiler keeps large tensors from using theirs again."""
+    if not bench.device.is_cpu:
+        return contextlib.nullcontext()
+    free = available_bytes(bench.device) or 0
+    return stocked(min(STOCK_BYTES, free // (4 * bench.spec.ranks)))
+
+
 def capture(
     scenario: Scenario, bench: Bench, path: Path, *, options: frozenset[ProfileOption]
 ) -> Capture:
@@ -55,7 +68,7 @@ def capture(
         acc_events=True,
     )
     marks = module_marks(bench.model) if "modules" in options else contextlib.nullcontext()
-    with marks, profile:
+    with _heap(bench), marks, profile:
         durations = scenario.profile(steps, phase_mark, profile.step)
     profile.export_chrome_trace(str(path))
     notes = []

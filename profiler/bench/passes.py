@@ -148,7 +148,8 @@ def profiled(session: Session, units: list[Stamps], path: Path) -> Profiled:
     if session.compiler.active:
         # Hooks inside a compiled model would be traced into it and change what is measured.
         options -= {"modules"}
-    taken = capture(session.scenario, bench, path, options=options)
+    with frozen_garbage():
+        taken = capture(session.scenario, bench, path, options=options)
     session.reporter.step("profiled", asked, asked)
     return compare(taken, session.scenario.step_times(units))
 

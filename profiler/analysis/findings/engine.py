@@ -146,6 +146,7 @@ def pricing_of(result: FindingsResult) -> Pricing | None:
         recorded_step_ns=recording.recorded_ns if recording else None,
         timed_step_ns=recording.timed_ns if recording else None,
         record_ns=recording.event_ns if recording else None,
+        cold_share=recording.cold if recording else None,
     )
 
 

@@ -5,17 +5,22 @@ when they begin and when they end, on the thread that runs them, and works
 between two steps. Where the same step was also timed without a profiler, both
 can be taken out of the graph: time outside of phase marks belongs to no timed
 step, and the rest of the difference is spread over the records, each as dear as
-the next of its kind. What a record costs lies outside of the frame it is about,
-half before its start and half after its end, so it is taken from the segments
-there; no segment becomes shorter than nothing.
+the next of its kind. What the record of an operator costs lies outside of its
+frame, half before its start and half after its end, so it is taken from the
+segments there; half of what a mark costs lies inside. No segment becomes shorter
+than nothing.
 
-Device work stays as recorded. Where the timed step is shorter than the records
-can explain, the rest (caches, memory the allocator had to fetch anew) is left
-in, and `left` says how much that is.
+How dear a record can be is read off the trace: between the start of an operator
+and that of the first one inside lies little else. Where that does not explain the
+timed step, code between records ran slower too, as the recorder had taken its
+place in the caches: the same share of every segment's first `COLD_NS` is taken
+out. Device work stays as recorded. What even that cannot explain is left in, and
+`left` says how much it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,9 +40,25 @@ NOTICED = 1.02
 MOST_NS = 5_000
 """A record of one operator is never dearer; what that leaves has another cause."""
 
+NESTED = 100
+"""Operators inside of operators that it takes to read the cost of a record off the trace."""
+
+LOW = 0.1
+"""Quantile of the gaps around nested operators: with hardly more in them than a record."""
+
+COLD_NS = 20_000
+"""Code that ran as long is in the caches again."""
+
+COLDEST = 0.9
+"""At most this share of it is taken for the recorder's; nothing runs in no time."""
+
 WEIGHTS = {Kind.HOST_OP: 1.0, Kind.PYTHON: 1.0, Kind.MODULE: 12.0, Kind.ANNOTATION: 12.0}
 """Cost of a record in those of an operator's: marks are made by Python hooks. Processor time with
 torch 2.13: 0.6 to 2 µs for an operator with its shapes, 12 µs for a mark."""
+
+WITHIN = {Kind.MODULE: 0.5, Kind.ANNOTATION: 0.5}
+"""Part of a mark's cost that lies inside of its own frame: half of 11 µs around an empty module,
+torch 2.13. An operator's record takes its time before it starts and after it ended."""
 
 _GRID = 9
 
@@ -49,7 +70,8 @@ class Recording:
     """What was taken out, per step. `timed_ns` is the step without a profiler, `recorded_ns` with.
 
     `between_ns` is the profiler's own time between steps, `event_ns` the cost
-    of one record of an operator; `step_ns` is the step that is left.
+    of one record of an operator, `cold` the share of the code between records
+    that is the caches'; `step_ns` is the step that is left.
     """
 
     recorded_ns: int
@@ -57,6 +79,7 @@ class Recording:
     step_ns: int
     between_ns: int
     event_ns: float
+    cold: float
 
     @property
     def left(self) -> float:
@@ -77,19 +100,60 @@ def without_recording(
         return None
     outside = _outside_phases(trace, structure, graph)
     weights = _records(trace, structure, graph)
-    bare = _change(graph, outside, weights, 0.0)
-    grid = np.linspace(0.0, MOST_NS, _GRID)
-    spans = np.array(spans_ns(graph, [_change(graph, outside, weights, c) for c in grid]))
-    event = float(np.interp(-timed_ns * steps, -spans, grid))
-    (between,) = spans_ns(graph, [bare])
-    made = _rebuilt(graph, _change(graph, outside, weights, event))
+    most = _most_ns(trace, structure)
+
+    def taken(event_ns: float, cold: float = 0.0) -> Change:
+        return _change(graph, outside, weights * event_ns, cold)
+
+    event = _fitting(graph, timed_ns * steps, np.linspace(0.0, most, _GRID), taken)
+    cold = 0.0
+    if event >= most:
+        shares = np.linspace(0.0, COLDEST, _GRID)
+        cold = _fitting(graph, timed_ns * steps, shares, lambda share: taken(most, share))
+    (between,) = spans_ns(graph, [taken(0.0)])
+    made = _rebuilt(graph, taken(event, cold))
     return made, Recording(
         recorded_ns=round(recorded),
         timed_ns=round(timed_ns),
         step_ns=round(made.span_ns / steps),
         between_ns=round((graph.span_ns - between) / steps),
         event_ns=event,
+        cold=cold,
     )
+
+
+def _fitting(
+    graph: Graph,
+    wanted_ns: float,
+    grid: npt.NDArray[np.float64],
+    taken: Callable[[float], Change],
+) -> float:
+    """The value between those of the grid at which the window takes the wanted time."""
+    spans = np.array(spans_ns(graph, [taken(value) for value in grid.tolist()]))
+    return float(np.interp(-wanted_ns, -spans, grid))
+
+
+def _most_ns(trace: Trace, structure: Structure) -> float:
+    """What a record of an operator can cost at most, by the gaps around nested ones.
+
+    From the start of an operator to that of the first inside, and from the end
+    of the last inside to its own. `MOST_NS` where too few are nested.
+    """
+    host, events = structure.host, trace.events
+    is_op = events.kind[host.rows] == Kind.HOST_OP
+    inner = np.flatnonzero(is_op & (host.parent >= 0))
+    inner = inner[is_op[host.parent[inner]]]
+    if len(inner) < NESTED:
+        return MOST_NS
+    around = host.parent[inner]
+    start, end = events.ts[host.rows], events.end[host.rows]
+    first = np.full(len(host.rows), np.iinfo(np.int64).max)
+    last = np.full(len(host.rows), np.iinfo(np.int64).min)
+    np.minimum.at(first, around, start[inner])
+    np.maximum.at(last, around, end[inner])
+    outer = np.unique(around)
+    gaps = (first[outer] - start[outer], end[outer] - last[outer])
+    return min(MOST_NS, sum(float(np.quantile(gap, LOW)) for gap in gaps))
 
 
 def _outside_phases(trace: Trace, structure: Structure, graph: Graph) -> Int64:
@@ -110,9 +174,11 @@ def _outside_phases(trace: Trace, structure: Structure, graph: Graph) -> Int64:
 def _records(trace: Trace, structure: Structure, graph: Graph) -> Weights:
     """Per segment what recording took of it, in records of one operator."""
     events, rows = trace.events, structure.host.rows
-    weight = np.zeros(len(rows))
+    outside, inside = np.zeros(len(rows)), np.zeros(len(rows))
     for kind, cost in WEIGHTS.items():
-        weight[events.kind[rows] == kind] = cost / 2
+        mine = events.kind[rows] == kind
+        within = WITHIN.get(kind, 0.0)
+        outside[mine], inside[mine] = cost * (1 - within) / 2, cost * within / 2
     parts, window = graph.segments, graph.window
     width = window.end_ns - window.begin_ns + 2
 
@@ -124,18 +190,20 @@ def _records(trace: Trace, structure: Structure, graph: Graph) -> Weights:
     begins: Int64 = keys(parts.track, parts.ts)
     out = np.zeros(len(parts.ts))
     track, ts, end = events.track[rows].astype(np.int64), events.ts[rows], events.end[rows]
-    inside = (ts >= window.begin_ns) & (ts < window.end_ns) & (weight > 0)
-    before = np.searchsorted(begins, keys(track, ts)) - 1
+    asked = (ts >= window.begin_ns) & (ts < window.end_ns) & (outside > 0)
+    first = np.searchsorted(begins, keys(track, ts))
     after = np.searchsorted(begins, keys(track, end))
-    for at in (before, after):
-        known = inside & (at >= 0) & (at < len(begins))
+    places = ((first - 1, outside), (first, inside), (after - 1, inside), (after, outside))
+    for at, weight in places:
+        known = asked & (at >= 0) & (at < len(begins))
         known[known] &= parts.track[at[known]] == track[known]
         np.add.at(out, at[known], weight[known])
     return out
 
 
-def _change(graph: Graph, outside: Int64, weights: Weights, event_ns: float) -> Change:
-    ns = np.maximum(graph.segment_ns - weights * event_ns, 0).astype(np.int64)
+def _change(graph: Graph, outside: Int64, record_ns: Weights, cold: float) -> Change:
+    ns = np.maximum(graph.segment_ns - record_ns, 0)
+    ns = (ns - cold * np.minimum(ns, COLD_NS)).astype(np.int64)
     ns[outside] = 0
     changed = np.flatnonzero(ns != graph.segment_ns)
     return host("without recording", changed, ns[changed])
