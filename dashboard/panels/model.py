@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from dashboard.panels.standing import ScenarioWords, roofline_words, scenario_words
 from dashboard.queries.history import ModelHistory
-from dashboard.queries.standings import FindingFact, StandingFacts
+from dashboard.queries.standings import FindingFact, StandingDetail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
     """What the newest trace of a workload leaves to win."""
 
-    standing: StandingFacts
+    standing: StandingDetail
     roofline: str
     findings: tuple[FindingFact, ...]
 
@@ -45,9 +45,9 @@ def model_answer(view: ModelHistory) -> ModelAnswer:
     )
 
 
-def _left(one: StandingFacts) -> Left:
+def _left(one: StandingDetail) -> Left:
     return Left(standing=one, roofline=roofline_words(one), findings=one.findings)
 
 
-def _elsewhere(chosen: Sequence[StandingFacts]) -> tuple[str, ...]:
+def _elsewhere(chosen: Sequence[StandingDetail]) -> tuple[str, ...]:
     return tuple(one.scenario for one in chosen if one.measure and not one.measure.same_environment)

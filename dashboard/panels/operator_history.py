@@ -18,7 +18,7 @@ from dashboard.queries.operator_history import (
     operator_choices,
     operator_track,
 )
-from dashboard.queries.standings import StandingFacts
+from dashboard.queries.standings import StandingDetail
 from profiler import units
 from profiler.analysis import history
 from profiler.errors import printable
@@ -69,7 +69,7 @@ class OperatorPanel:
         return self.rows[-1].change if len(self.rows) > 1 else None
 
 
-def track_of(standing: StandingFacts, form: WorkloadForm) -> OperatorTrack:
+def track_of(standing: StandingDetail, form: WorkloadForm) -> OperatorTrack:
     """The operator that the address asks for, without those it could ask for."""
     source = form.source_wanted()
     known = dict(standing.sources)
@@ -82,7 +82,7 @@ def track_of(standing: StandingFacts, form: WorkloadForm) -> OperatorTrack:
 
 
 def operator_panel(
-    standing: StandingFacts, form: WorkloadForm, query: Mapping[str, str]
+    standing: StandingDetail, form: WorkloadForm, query: Mapping[str, str]
 ) -> OperatorPanel:
     """The panel of the operator asked for, else of the one with most time."""
     track = track_of(standing, form)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dashboard.queries.standings import Measure, StandingFacts
+from dashboard.queries.standings import Measure, StandingDetail
 from profiler import units
 from profiler.types import SCENARIOS
 
@@ -36,47 +36,49 @@ def tone_of(ratio: float | None) -> str:
     return "better" if ratio > 1 else "worse"
 
 
-def standing_words(measure: Measure | None) -> str:
+def standing_words(one: StandingDetail | None) -> str:
     """`1.59x faster than on Day-0 (12.1 ms to 7.62 ms), its best so far`."""
-    if measure is None:
+    if one is None or one.measure is None:
         return "not measured yet"
+    measure = one.measure
     unit = measure.metric.unit
     now = units.quantity(measure.value, unit)
     ratio = measure.ratio
     if ratio is None:
         return f"measured at one place only, {now}"
     day0 = units.quantity(measure.day0_value, unit)
+    best = _best(measure, one.best_sha)
     if times(ratio) == "as fast":
-        return f"as fast as on Day-0 ({now}){_best(measure)}"
-    return f"{times(ratio)} than on Day-0 ({day0} to {now}){_best(measure)}"
+        return f"as fast as on Day-0 ({now}){best}"
+    return f"{times(ratio)} than on Day-0 ({day0} to {now}){best}"
 
 
-def _best(measure: Measure) -> str:
+def _best(measure: Measure, sha: str) -> str:
     if measure.at_best:
         return ", its best so far"
     best = units.quantity(measure.best_value, measure.metric.unit)
-    where = measure.best_sha[:10] or f"run {measure.best_run_id}"
+    where = sha[:10] or f"run {measure.best_run_id}"
     return f"; best so far {best} at {where}"
 
 
-def scenario_words(chosen: Iterable[StandingFacts]) -> tuple[ScenarioWords, ...]:
+def scenario_words(chosen: Iterable[StandingDetail]) -> tuple[ScenarioWords, ...]:
     """A few words on every scenario; those without a workload are said to be missing."""
     found = {one.scenario: one for one in chosen}
     return tuple(
         ScenarioWords(
             scenario=scenario,
-            words=standing_words(found[scenario].measure if scenario in found else None),
+            words=standing_words(found.get(scenario)),
             tone=_tone(found.get(scenario)),
         )
         for scenario in SCENARIOS
     )
 
 
-def _tone(one: StandingFacts | None) -> str:
+def _tone(one: StandingDetail | None) -> str:
     return tone_of(one.measure.ratio) if one is not None and one.measure else ""
 
 
-def roofline_words(one: StandingFacts) -> str:
+def roofline_words(one: StandingDetail) -> str:
     """How far from the roofline the newest trace was, or why that is not known."""
     if one.trace_id is None:
         return "no trace of it has been read"

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from dashboard.models import MetricValue as Value
 from dashboard.models import Model, Platform, Result, Run, RunState
 from dashboard.queries.history_marks import Mark, Window, marks_of
-from dashboard.queries.standings import StandingFacts, standings_of
+from dashboard.queries.standings import StandingDetail, standings_of
 from dashboard.services.history import from_source
 from profiler.analysis import history
 from profiler.analysis.compare import FieldDifference, environment_differences
@@ -70,14 +70,14 @@ class History:
     the scenario.
     """
 
-    facts: StandingFacts
+    facts: StandingDetail
     metric: Definition
     source: str
     places: tuple[Place, ...]
     boundaries: tuple[Boundary, ...]
     marks: tuple[Mark, ...]
     left_out: int
-    others: tuple[StandingFacts, ...]
+    others: tuple[StandingDetail, ...]
 
     @property
     def by_commit(self) -> bool:
@@ -94,7 +94,7 @@ class ModelHistory:
     platform: str
     platform_id: int
     model_id: int
-    standings: tuple[StandingFacts, ...]
+    standings: tuple[StandingDetail, ...]
     histories: tuple[History, ...]
     source: str | None
 
@@ -168,8 +168,8 @@ def _empty(model: str, platform: str) -> ModelHistory | None:
 
 
 def _chosen(
-    standings: Sequence[StandingFacts], scenario: str, wish: HistoryWish
-) -> StandingFacts | None:
+    standings: Sequence[StandingDetail], scenario: str, wish: HistoryWish
+) -> StandingDetail | None:
     """The workload asked for, else the measured one whose run is the newest."""
     found = [one for one in standings if one.scenario == scenario and one.measure]
     wanted = wish.workloads.get(scenario)
@@ -180,13 +180,13 @@ def _chosen(
 class _Drawn:
     """Places of one history, without what needs a look at all of them together."""
 
-    facts: StandingFacts
+    facts: StandingDetail
     source: str
     places: tuple[Place, ...]
     left_out: int
 
 
-def _drawn(facts: StandingFacts, wish: HistoryWish) -> _Drawn:
+def _drawn(facts: StandingDetail, wish: HistoryWish) -> _Drawn:
     known = dict(facts.sources)
     source = facts.source if wish.source is None or wish.source not in known else wish.source
     rows = list(_readings(facts, source, runs=wish.runs))
@@ -212,7 +212,7 @@ _COLUMNS = (
 
 
 def _readings(
-    facts: StandingFacts, source: str, *, runs: int | None = None
+    facts: StandingDetail, source: str, *, runs: int | None = None
 ) -> QuerySet[Value, tuple[Any, ...]]:
     """Launches of a history from a source, the last in the order first; the last `runs` alone.
 
@@ -301,7 +301,7 @@ class Launched:
     reading: history.Reading
 
 
-def launches(facts: StandingFacts, source: str | None) -> Iterator[Launched]:
+def launches(facts: StandingDetail, source: str | None) -> Iterator[Launched]:
     """Every launch of a history from a source, oldest place first, for the CSV."""
     known = dict(facts.sources)
     chosen = facts.source if source is None or source not in known else source

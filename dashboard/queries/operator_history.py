@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db.models import Sum
 
 from dashboard.models import Operator, Trace, TraceState
-from dashboard.queries.standings import StandingFacts
+from dashboard.queries.standings import StandingDetail
 from dashboard.services.history import from_source
 from profiler.analysis import history
 
@@ -71,7 +71,7 @@ class _Seen:
     environment: str
 
 
-def operator_choices(facts: StandingFacts) -> tuple[Choice, ...]:
+def operator_choices(facts: StandingDetail) -> tuple[Choice, ...]:
     """The operators with most time in the newest trace of a workload."""
     if facts.trace_id is None:
         return ()
@@ -86,7 +86,7 @@ def operator_choices(facts: StandingFacts) -> tuple[Choice, ...]:
     return tuple(Choice(name=name, self_ns=self_ns) for name, self_ns in ranked)
 
 
-def operator_track(facts: StandingFacts, name: str, *, source: str, runs: int) -> OperatorTrack:
+def operator_track(facts: StandingDetail, name: str, *, source: str, runs: int) -> OperatorTrack:
     """Self time of an operator over the last traces of a workload from one source.
 
     Device time where the operator has any in one of them, else host time.
@@ -138,7 +138,7 @@ def _place(point: history.Point, one: _Seen, sums: _Sums, *, per_step: bool) -> 
     )
 
 
-def _seen(facts: StandingFacts, source: str, runs: int) -> list[_Seen]:
+def _seen(facts: StandingDetail, source: str, runs: int) -> list[_Seen]:
     """Traces of the last runs, the newest place first."""
     found = Trace.objects.filter(
         run__workload=facts.workload_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -54,13 +54,10 @@ class Measure:
     n: int
     run_id: int | None
     at: datetime | None
-    sha: str
     day0_value: float
     day0_run_id: int | None
-    day0_sha: str
     best_value: float
     best_run_id: int | None
-    best_sha: str
     points: int
     same_environment: bool
     recent: tuple[float, ...]
@@ -107,7 +104,6 @@ class StandingFacts:
     workload: str
     platform: str
     source: str
-    sources: tuple[tuple[str, int], ...]
     measured: int
     newest: Newest | None
     measure: Measure | None
@@ -115,7 +111,20 @@ class StandingFacts:
     trace_run_id: int | None
     roofline: float | None
     counted: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandingDetail(StandingFacts):
+    """What pages of one model say further: commits of the measure, its sources, findings left.
+
+    A commit is empty for a run without one.
+    """
+
+    sources: tuple[tuple[str, int], ...]
     findings: tuple[FindingFact, ...]
+    sha: str
+    day0_sha: str
+    best_sha: str
 
 
 _RUNS = ("measured_run", "day0_run", "best_run")
@@ -125,7 +134,6 @@ _COLUMNS = (
     "platform_id",
     "metric",
     "source",
-    "sources",
     "measured",
     "points",
     "value",
@@ -139,10 +147,8 @@ _COLUMNS = (
     "trace__run_id",
     "roofline",
     "counted",
-    "findings",
     "measured_run__ended_at",
     *(f"{run}_id" for run in _RUNS),
-    *(f"{run}__commit__sha" for run in _RUNS),
     "newest_run_id",
     "newest_run__state",
     "newest_run__created_at",
@@ -163,47 +169,58 @@ _COLUMNS = (
 )
 """Values and not rows: the overview reads some hundred of them, each over six tables."""
 
+_DETAILS = ("sources", "findings", *(f"{run}__commit__sha" for run in _RUNS))
+
 _Row = Mapping[str, Any]
 
 
 def all_standings() -> list[StandingFacts]:
     """Every one, that whose run is the newest first."""
-    return _facts(Standing.objects.all())
+    return [StandingFacts(**_fact(row)) for row in _rows(Standing.objects.all(), _COLUMNS)]
 
 
-def standings_of(model: str, platform: str) -> list[StandingFacts]:
+def standings_of(model: str, platform: str) -> list[StandingDetail]:
     """Those of a model on a platform, that whose run is the newest first."""
     found = Standing.objects.filter(workload__model__name=model, platform__slug=platform)
-    return _facts(found)
+    rows = _rows(found, (*_COLUMNS, *_DETAILS))
+    return [StandingDetail(**_fact(row), **_detail(row)) for row in rows]
 
 
-def _facts(found: QuerySet[Standing]) -> list[StandingFacts]:
-    rows = found.order_by("-newest_run_id", "id").values_list(*_COLUMNS)
-    return [_fact(dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+def _rows(found: QuerySet[Standing], columns: Sequence[str]) -> Iterator[_Row]:
+    rows = found.order_by("-newest_run_id", "id").values_list(*columns)
+    return (dict(zip(columns, row, strict=True)) for row in rows)
 
 
-def _fact(row: _Row) -> StandingFacts:
-    return StandingFacts(
-        id=row["id"],
-        workload_id=row["workload_id"],
-        platform_id=row["platform_id"],
-        model_id=row["workload__model_id"],
-        model=row["workload__model__name"],
-        title=row["workload__model__title"],
-        scenario=row["workload__scenario"],
-        workload=_label(row),
-        platform=row["platform__slug"],
-        source=row["source"],
-        sources=tuple(sorted(row["sources"].items(), key=lambda item: (-item[1], item[0]))),
-        measured=row["measured"],
-        newest=_newest(row),
-        measure=_measure(row),
-        trace_id=row["trace_id"],
-        trace_run_id=row["trace__run_id"],
-        roofline=row["roofline"],
-        counted=row["counted"],
-        findings=tuple(FindingFact(**one) for one in row["findings"]),
-    )
+def _detail(row: _Row) -> dict[str, Any]:
+    return {
+        "sources": tuple(sorted(row["sources"].items(), key=lambda item: (-item[1], item[0]))),
+        "findings": tuple(FindingFact(**one) for one in row["findings"]),
+        "sha": row["measured_run__commit__sha"] or "",
+        "day0_sha": row["day0_run__commit__sha"] or "",
+        "best_sha": row["best_run__commit__sha"] or "",
+    }
+
+
+def _fact(row: _Row) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "workload_id": row["workload_id"],
+        "platform_id": row["platform_id"],
+        "model_id": row["workload__model_id"],
+        "model": row["workload__model__name"],
+        "title": row["workload__model__title"],
+        "scenario": row["workload__scenario"],
+        "workload": _label(row),
+        "platform": row["platform__slug"],
+        "source": row["source"],
+        "measured": row["measured"],
+        "newest": _newest(row),
+        "measure": _measure(row),
+        "trace_id": row["trace_id"],
+        "trace_run_id": row["trace__run_id"],
+        "roofline": row["roofline"],
+        "counted": row["counted"],
+    }
 
 
 def _label(row: _Row) -> str:
@@ -239,13 +256,10 @@ def _measure(row: _Row) -> Measure | None:
         n=row["n"],
         run_id=row["measured_run_id"],
         at=row["measured_run__ended_at"],
-        sha=row["measured_run__commit__sha"] or "",
         day0_value=row["day0_value"],
         day0_run_id=row["day0_run_id"],
-        day0_sha=row["day0_run__commit__sha"] or "",
         best_value=row["best_value"],
         best_run_id=row["best_run_id"],
-        best_sha=row["best_run__commit__sha"] or "",
         points=row["points"],
         same_environment=row["same_environment"],
         recent=tuple(row["recent"]),

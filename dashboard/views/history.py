@@ -21,7 +21,7 @@ from dashboard.panels import operator_history
 from dashboard.panels.model import model_answer
 from dashboard.queries import overview
 from dashboard.queries.history import ModelHistory, launches, model_history, model_rows
-from dashboard.queries.standings import StandingFacts, standings_of
+from dashboard.queries.standings import StandingDetail, standings_of
 from dashboard.services.annotations import delete_annotation, write_annotation
 from dashboard.views.downloads import csv_response
 from dashboard.views.requests import SignedInRequest, may_remove, operators_only, post_only
@@ -36,7 +36,7 @@ def _history_or_404(form: HistoryForm, name: str, platform: str) -> ModelHistory
 
 def _standing_or_404(
     form: WorkloadForm, name: str, platform: str, *, traced: bool = False
-) -> StandingFacts:
+) -> StandingDetail:
     """The workload asked for, else the one whose run is the newest, if asked one with a trace."""
     found = [one for one in standings_of(name, platform) if one.measure]
     if traced:

@@ -117,6 +117,14 @@ def described(
     )
 
 
+def not_by_ranks(spec: RunSpec, full: int | None) -> Extrapolation | None:
+    """The record of a cut run by several ranks, which do not start again at another depth."""
+    if spec.ranks == 1 or spec.layers is None or full is None or spec.layers >= full:
+        return None
+    reason = "several ranks measured it: a second depth is measured on one rank only"
+    return not_extrapolated(spec, (), full, reason)
+
+
 def not_extrapolated(spec: RunSpec, kinds: Sequence[str], full: int, reason: str) -> Extrapolation:
     """A record that says why a cut run of a model of `full` layers has no full-depth figures."""
     cut = spec.layers or 0

@@ -15,6 +15,7 @@ from profiler.bench.build import build, seed_everything
 from profiler.bench.communication import UNSEEN, talk_metrics, talk_of
 from profiler.bench.configs import plan_model
 from profiler.bench.contamination import Watch, warnings_of
+from profiler.bench.depth import not_by_ranks
 from profiler.bench.devices import Clock, Device
 from profiler.bench.failures import classified
 from profiler.bench.fingerprint import fingerprint
@@ -122,6 +123,7 @@ def _measure(loaded: Loaded, stage: Staging, ranks: Ranks) -> Result:
         graphs=session.compiler.report(),
         routing=routing,
         rank_step_ns=rank_step_ns,
+        extrapolation=not_by_ranks(spec, loaded.facts.full_layers),
     )
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 
 from dashboard.models import Standing
 from dashboard.queries.operator_history import operator_choices, operator_track
-from dashboard.queries.standings import StandingFacts, standings_of
+from dashboard.queries.standings import StandingDetail, standings_of
 from dashboard.services import history
 from tests.dashboard.histories import commits, measured, traced
 from tests.dashboard.reading import csv_of, page_of
@@ -29,7 +29,7 @@ def seen() -> None:
         history.note_trace(trace, make_report())
 
 
-def facts() -> StandingFacts:
+def facts() -> StandingDetail:
     (found,) = standings_of("llama-tiny", "cpu")
     return found
 

@@ -41,7 +41,8 @@ def command(folder: Path, **fields: object) -> list[str]:
 
 @pytest.mark.parametrize("parallel", ["data", "fsdp"])
 def test_it_trains_in_two_ranks(tmp_path: Path, parallel: str) -> None:
-    done = subprocess.run(command(tmp_path, parallel=parallel), capture_output=True, timeout=240)
+    wanted = command(tmp_path, parallel=parallel, layers=1)
+    done = subprocess.run(wanted, capture_output=True, timeout=240)
     assert done.returncode == 0, done.stderr.decode()
     out = tmp_path / "out"
     result = msgspec.json.decode((out / "result.json").read_bytes(), type=Result)
@@ -49,6 +50,8 @@ def test_it_trains_in_two_ranks(tmp_path: Path, parallel: str) -> None:
     assert len(result.rank_step_ns) == 2
     assert metrics["step_time"].value >= max(result.rank_step_ns)
     assert metrics["communication_time"].phase == "profiled"
+    assert result.extrapolation is not None
+    assert "several ranks" in result.extrapolation.refused["*"]
     assert 0 < metrics["exposed_communication_time"].value <= metrics["communication_time"].value
     per_step = metrics["training_rate"].value * metrics["step_time"].value * 1e-9
     assert per_step == pytest.approx(2 * 2 * 16)
