@@ -72,26 +72,33 @@ def _annotations(window: Window) -> Iterable[Mark]:
 
 
 def _comparisons(window: Window) -> Iterable[Mark]:
+    """Values and not rows: every pair of commits would be two more rows to make."""
     rows = ComparedWorkload.objects.filter(
         ~Q(verdict=""),
         workload__in=window.workload_ids,
         comparison__platform=window.platform_id,
         comparison__candidate__isnull=False,
-    ).select_related("comparison__baseline", "comparison__candidate")
-    needed = ("workload_id", "verdict", "effect", "comparison__created_at")
-    shas = ("comparison__baseline__sha", "comparison__candidate__sha")
-    for row in rows.only(*needed, *shas).order_by("-comparison_id")[:MARKS]:
-        found = row.comparison
-        against = f" against {found.baseline.sha[:10]}" if found.baseline else ""
-        effect = f" {units.change(row.effect)}" if row.effect is not None else ""
+    ).values_list(
+        "comparison_id",
+        "workload_id",
+        "verdict",
+        "effect",
+        "comparison__created_at",
+        "comparison__baseline__sha",
+        "comparison__candidate__sha",
+    )
+    newest = rows.order_by("-comparison_id")[:MARKS]
+    for number, workload, verdict, effect, at, before, after in newest:
+        against = f" against {before[:10]}" if before else ""
+        change = f" {units.change(effect)}" if effect is not None else ""
         yield Mark(
             kind="comparison",
-            words=f"comparison {found.pk}: {row.verdict}{effect}{against}",
-            at=found.created_at,
-            sha=found.candidate.sha if found.candidate else "",
-            workload_id=row.workload_id,
-            tone={"faster": "better", "slower": "worse"}.get(row.verdict, ""),
-            address=reverse("comparison-detail", args=[found.pk]),
+            words=f"comparison {number}: {verdict}{change}{against}",
+            at=at,
+            sha=after or "",
+            workload_id=workload,
+            tone={"faster": "better", "slower": "worse"}.get(verdict, ""),
+            address=reverse("comparison-detail", args=[number]),
         )
 
 
