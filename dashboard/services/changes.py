@@ -23,7 +23,9 @@ from dashboard.services.change_culprit import culprit_of
 from dashboard.services.change_scan import scan_due, scan_series, want_scan
 from dashboard.services.clock import db_now
 from dashboard.services.comparisons import NewComparison, create_comparison
+from dashboard.services.pairs import settings_of, verdict_of
 from profiler.analysis.changepoints import SMALLEST
+from profiler.analysis.decide import is_sure
 from profiler.analysis.verdict import improves
 from profiler.errors import UserError, printable
 from profiler.metrics import METRICS
@@ -43,6 +45,7 @@ __all__ = [
 ]
 
 BATCH = 10
+NOT_SURE = "Not sure enough to announce what nobody asked about: measure it again."
 UNDECIDED = (ChangeState.NEW, ChangeState.REJECTED)
 STANDING = (ChangeState.CONFIRMED, ChangeState.ACKNOWLEDGED)
 
@@ -141,7 +144,9 @@ def _settle(change_id: int) -> None:
         _undecided(found, _why_not(found.comparison))
         return
     found.sentence, found.measured_effect = compared.sentence, compared.effect
-    if compared.verdict == found.direction:
+    if compared.verdict == found.direction and not _is_sure(compared):
+        _undecided(found, f"{compared.sentence} {NOT_SURE}")
+    elif compared.verdict == found.direction:
         found.culprit, found.culprit_detail = culprit_of(compared)
         # First what it ends: a way back is told as that, and not once more as news of its own.
         _fix_earlier(found)
@@ -156,6 +161,10 @@ def _settled_workload(comparison: Comparison | None) -> ComparedWorkload | None:
     if comparison is None:
         return None
     return comparison.workloads.filter(state=ComparedState.SETTLED).first()
+
+
+def _is_sure(compared: ComparedWorkload) -> bool:
+    return is_sure(verdict_of(compared, compared.metric), settings_of(compared.comparison))
 
 
 def _why_not(comparison: Comparison | None) -> str:

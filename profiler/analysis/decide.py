@@ -25,6 +25,9 @@ POWER = 0.8
 EFFICIENCY = 0.955
 """Of the signed-rank test against the t test with normal noise: 3 / pi."""
 
+SURE = 0.5
+"""Part of a look's level at which a verdict is announced without having been asked for."""
+
 _LARGEST = 700.0
 """The largest log ratio whose ratio is still a number."""
 
@@ -119,6 +122,19 @@ def _state(
     if low is not None and high is not None and max(-low, high) <= settings.margin:
         return "no change", "equivalence"
     return "inconclusive", "unsure"
+
+
+def is_sure(verdict: Verdict, settings: Settings) -> bool:
+    """Whether a difference is sure enough to be announced though nobody asked about it.
+
+    A watch over histories asks for pairs wherever it sees something, which is
+    often in noisy ones; so it takes half of the level that a person's question
+    takes. `make bench-history` measures what is announced falsely.
+    """
+    rung = settings.rung(verdict.counts.attempted)
+    if verdict.reason != "difference" or verdict.p_value is None or rung is None:
+        return False
+    return verdict.p_value <= SURE * settings.level_at(rung)
 
 
 def _without_pairs(counts: PairCounts) -> tuple[State, Reason]:

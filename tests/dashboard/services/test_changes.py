@@ -106,6 +106,23 @@ def test_pairs_that_do_not_agree_reject_it(effect: float) -> None:
     assert change.sentence
 
 
+@pytest.mark.parametrize(("second", "state"), [(0.105, "confirmed"), (-0.02, "new")])
+def test_it_is_announced_only_when_sure(second: float, state: str) -> None:
+    change = confirming()
+    assert change.comparison is not None
+    compared = change.comparison.workloads.get()
+    # Signed ranks of ten pairs: one against, the second smallest, gives p = 6/1024, enough for
+    # a verdict (0.008) but not for an announcement (0.004).
+    for effect in (0.01, second, *(0.1 + 0.001 * number for number in range(8))):
+        make_pair(compared, 1e6, 1e6 * (1 + effect))
+    write_verdict(compared, verdict_of(compared, compared.metric))
+    change.comparison.workloads.update(state=ComparedState.SETTLED)
+    end(change, ComparisonState.ENDED)
+    compared.refresh_from_db()
+    assert (compared.verdict, change.state) == ("slower", state)
+    assert (changes.NOT_SURE in change.sentence) == (state == "new")
+
+
 def test_pairs_that_settle_nothing_leave_it_new() -> None:
     change = confirming()
     measure(change, 0.12, pairs=4)
