@@ -20,7 +20,7 @@ from profiler.types import Direction
 FEWEST = 3
 """Fewer points than this are no level: any two outliers would be a step."""
 
-LEVEL = 1e-3
+LEVEL = 9e-4
 """Two-sided p up to which a step counts; `make bench-history` measures what it costs."""
 
 SMALLEST = 0.02
