@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,6 +54,18 @@ def echo(var_dir: Path, value: int) -> int:
         message.ack()
         queue.close()
         return int(message.payload["value"])
+
+
+def wait_until_written(client: redis.Redis) -> None:
+    """Until every message is with the system: during an fsync the server holds writes back."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        facts = client.info("persistence")
+        assert isinstance(facts, dict)
+        if facts["aof_buffer_length"] == facts["aof_pending_bio_fsync"] == 0:
+            return
+        time.sleep(0.01)
+    raise TimeoutError("the append-only file was not written")
 
 
 def test_it_carries_messages(var_dir: Path, started: list[subprocess.Popen[bytes]]) -> None:
@@ -110,6 +123,7 @@ def test_it_starts_over_a_dead_socket_with_its_messages(
         unix_socket_path=str(broker.socket_path(var_dir)),
         password=(var_dir / "broker" / "password").read_text(),
     )
+    wait_until_written(client)
     server.kill()
     server.wait()
     assert broker.socket_path(var_dir).exists()
