@@ -118,7 +118,7 @@ def test_it_takes_no_more_for_a_record_than_lies_around_nested_operators(tmp_pat
     found = scene(nested(tmp_path / "t.json"), 1_000 * left_us * 0.8).recording
     assert found is not None
     assert found.event_ns == pytest.approx(2_000 * GAP_US)
-    # Two records in a call, 4 of whose 5 halves have code of their own to be taken from.
+    # Without its records a step is `left_us`: a fifth of that has another cause.
     assert found.cold == pytest.approx(0.2, abs=0.02)
     assert found.left == pytest.approx(1.0, abs=0.01)
 
