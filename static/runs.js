@@ -137,6 +137,16 @@
     event.preventDefault();
     renew(link.closest("[data-panel]"), new URL(link.href).search);
   });
+  // A question about a row is answered in the box of the same page, where there is one.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[data-asks]");
+    const box = document.querySelector("#what-if[data-panel]");
+    if (!link || !box || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    renew(box, new URL(link.href).search).then(() => {
+      document.getElementById("what-if").scrollIntoView({ block: "start" });
+    });
+  });
   document.addEventListener("submit", (event) => {
     const form = event.target;
     const panel = form.method === "get" && form.closest("[data-panel]");

@@ -71,6 +71,7 @@ def table(report: Report) -> Table[CollectiveRow]:
         rows=report.collectives,
         columns=columns,
         sort="-total",
+        asks=("collective", lambda row: row.name),
     )
 
 

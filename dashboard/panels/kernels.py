@@ -35,6 +35,7 @@ def table(report: Report) -> Table[KernelRow]:
         columns=columns,
         sort="-total",
         search="name",
+        asks=("kernel", lambda row: row.name),
     )
 
 

@@ -54,6 +54,7 @@ def table(report: Report) -> Table[ModuleRow]:
         columns=columns,
         sort="-device_total" if on_device else "-host_self",
         search="path",
+        asks=("module", lambda row: row.path),
     )
 
 

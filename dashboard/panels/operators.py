@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dashboard.forms.traces import OperatorFilterForm
 from dashboard.models import Trace
+from dashboard.panels.asking import asked_at, question_address
 from dashboard.panels.bounds import achieved, bounds_by_name, step_words
 from dashboard.queries.notes import notes_of_operators
 from dashboard.queries.operators import trends
@@ -37,6 +38,8 @@ class OperatorLine:
     why: str
     trend: tuple[float, ...]
     notes: int
+    question: str
+    """Where it is answered what it would bring if this were faster; empty if nowhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,8 @@ class OperatorsPanel:
     about: str
     held: bool
     """Whether anything is held against a roofline."""
+    asks: bool
+    """Whether questions about this trace can be answered."""
     size: int = OPERATORS_SIZE
 
     @property
@@ -75,7 +80,7 @@ def operators_panel(trace: Trace, form: OperatorFilterForm) -> OperatorsPanel:
     notes = notes_of_operators(names, trace.run.platform.slug if trace.run else "")
     counts = {name: len(found) for name, found in notes.items()}
     bounds = bounds_by_name(report) if report else {}
-    reasons = _reasons(report)
+    reasons, place = _reasons(report), asked_at(trace)
     lines = tuple(
         _line(
             row,
@@ -83,6 +88,7 @@ def operators_panel(trace: Trace, form: OperatorFilterForm) -> OperatorsPanel:
             reasons.get(row.name, ""),
             trend=before.get(row.canonical, ()),
             notes=counts.get(row.canonical, 0),
+            question=question_address(place, "operator", row.name),
         )
         for row in page.rows
     )
@@ -95,6 +101,7 @@ def operators_panel(trace: Trace, form: OperatorFilterForm) -> OperatorsPanel:
         steps=max(1, len(report.steps)) if report else 1,
         about=step_words(report) if report else "Calls and times are of the whole trace.",
         held=bool(bounds),
+        asks=bool(place),
     )
 
 
@@ -113,7 +120,13 @@ def _reasons(report: Report | None) -> dict[str, str]:
 
 
 def _line(
-    row: OperatorRow, bound: BoundRow | None, why: str, *, trend: tuple[float, ...], notes: int
+    row: OperatorRow,
+    bound: BoundRow | None,
+    why: str,
+    *,
+    trend: tuple[float, ...],
+    notes: int,
+    question: str,
 ) -> OperatorLine:
     return OperatorLine(
         row=row,
@@ -123,4 +136,5 @@ def _line(
         why=why,
         trend=trend,
         notes=notes,
+        question=question,
     )

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from dashboard.forms.tables import TableForm, TableWish
+from dashboard.panels.asking import question_address
 from profiler import units
+from profiler.analysis.questions import Subject
 from profiler.errors import printable
 
 Row = TypeVar("Row")
@@ -76,6 +78,8 @@ class Table(Generic[Row]):
     search: str = ""
     """Key of the text column that the filter looks into."""
     size: int = PAGE_ROWS
+    asks: tuple[Subject, Callable[[Row], str]] | None = None
+    """What a row is in a question of the reader, and the name it goes by there."""
 
     def column(self, key: str) -> Column[Row]:
         return next(column for column in self.columns if column.key == key)
@@ -111,6 +115,8 @@ class TableView:
     page: int
     pages: int
     size: int
+    asks: bool
+    """Whether every row ends with a question to click on."""
 
     @property
     def parameters(self) -> str:
@@ -135,8 +141,11 @@ class TableView:
         return self.form.add_prefix("page")
 
 
-def table_view(table: Table[Row], query: Mapping[str, str]) -> TableView:
-    """The page of `table` that the address asks for; a page past the end is the last one."""
+def table_view(table: Table[Row], query: Mapping[str, str], *, asked_at: str = "") -> TableView:
+    """The page of `table` that the address asks for; a page past the end is the last one.
+
+    `asked_at` is where questions about its rows are answered, if anywhere.
+    """
     form = TableForm(query, name=table.name, sorts=[column.key for column in table.columns])
     wanted = form.wanted()
     rows = ordered(table, wanted)
@@ -158,7 +167,7 @@ def table_view(table: Table[Row], query: Mapping[str, str]) -> TableView:
         form=form,
         wanted=wanted,
         columns=shown,  # type: ignore[arg-type]
-        rows=tuple(tuple(cell(column, row) for column in shown) for row in part),
+        rows=tuple(_cells(table, shown, row, asked_at) for row in part),
         hidden=(*flat.values(), *_not_known(unknown)),
         searched=table.column(table.search).title.lower() if table.search else "",
         sort=wanted.sort or table.sort,
@@ -167,7 +176,19 @@ def table_view(table: Table[Row], query: Mapping[str, str]) -> TableView:
         page=page,
         pages=pages,
         size=table.size,
+        asks=bool(asked_at and table.asks),
     )
+
+
+def _cells(
+    table: Table[Row], columns: Sequence[Column[Row]], row: Row, asked_at: str
+) -> tuple[Cell, ...]:
+    cells = tuple(cell(column, row) for column in columns)
+    if not (asked_at and table.asks):
+        return cells
+    subject, name = table.asks
+    href = question_address(asked_at, subject, name(row))
+    return (*cells, Cell(shown="", title="", kind="ask", href=href))
 
 
 def ordered(table: Table[Row], wanted: TableWish) -> list[Row]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dashboard.models import Trace
+from dashboard.panels.asking import FIELDS
 from dashboard.queries.replays import read_steps
 from dashboard.queries.reports import read_report
 from dashboard.services.artifacts import removal_of
@@ -27,9 +28,6 @@ SUBJECT_WORDS = {
     "kernel": "Kernel",
     "collective": "Collective",
 }
-FIELDS = {"change": "if_change", "subject": "if_subject", "name": "if_name", "times": "if_times"}
-"""Fields of the form; the address of a page is shared by all its parts."""
-
 _NAMES = 40
 
 

@@ -8,6 +8,7 @@ from html import escape
 from django import template
 from django.utils.safestring import SafeString, mark_safe
 
+from dashboard.panels import asking
 from dashboard.panels.table import Cell
 from dashboard.templatetags.daybreak import share_bar
 from profiler.units import MISSING
@@ -30,6 +31,8 @@ def _head(cell: Cell) -> str:
 
 
 def _cell(cell: Cell) -> str:
+    if cell.kind == "ask":
+        return f"<td>{asked(cell.href)}</td>"
     shown = escape(cell.shown)
     if cell.kind == "text":
         inside = f'<span class="chip worse">{shown}</span>' if shown == "straggler" else shown
@@ -39,6 +42,15 @@ def _cell(cell: Cell) -> str:
         return f'<td class="mono" title="{title}">{shown}</td>'
     inside = shown + share_bar(cell.part) if cell.kind == "share" else _linked(cell)
     return f'<td class="num" title="{title}">{inside}</td>'
+
+
+@register.simple_tag
+def asked(href: str) -> SafeString:
+    """The link to a question; without an address it is said why there is none."""
+    if not href:
+        return mark_safe(f'<span title="{asking.TOO_LONG}">{MISSING}</span>')
+    about, shown = asking.ABOUT, asking.SHOWN
+    return mark_safe(f'<a href="{escape(href)}" data-asks title="{about}">{shown}</a>')
 
 
 def _linked(cell: Cell) -> str:

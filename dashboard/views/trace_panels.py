@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from dashboard.models import Trace
+from dashboard.panels.asking import asked_at
 from dashboard.panels.base import Panel
 from dashboard.panels.registry import PANELS
 from dashboard.panels.table import exported, table_view
@@ -50,7 +51,7 @@ def trace_panel(request: SignedInRequest, trace_id: int, name: str) -> HttpRespo
         "row": trace,
         "reason": reason,
         "facts": None if reason else panel.facts(report),
-        "table": table_view(table, request.GET) if table else None,
+        "table": table_view(table, request.GET, asked_at=asked_at(trace)) if table else None,
     }
     part = "dashboard/partials/panel.html" if request.htmx else "dashboard/trace_panel.html"
     return render(request, part, context)

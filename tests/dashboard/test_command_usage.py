@@ -12,7 +12,13 @@ from profiler.errors import ExitCode
 
 @pytest.mark.parametrize(
     ("name", "option"),
-    [("compare", "--nope"), ("bisect", "--nope"), ("seed_demo", "--seed=x"), ("prune", "--nope")],
+    [
+        ("compare", "--nope"),
+        ("bisect", "--nope"),
+        ("seed_demo", "--seed=x"),
+        ("prune", "--nope"),
+        ("fetch_assets", "--nope"),
+    ],
 )
 def test_it_leaves_with_the_code_for_usage_and_one_line(name: str, option: str) -> None:
     command = load_command_class("dashboard", name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboard.panels.table import Cell
-from dashboard.templatetags.rows import table_cells
+from dashboard.templatetags.rows import asked, table_cells
 
 HEAD = Cell(shown="run 3", title="run 3", kind="text")
 
@@ -46,3 +46,12 @@ def test_it_escapes_foreign_text(kind: str, place: int) -> None:
 def test_the_first_cell_heads_the_row() -> None:
     head = Cell(shown="", title="", kind="mono")
     assert table_cells([head, HEAD]).startswith('<th scope="row" class="mono" title="">–</th>')
+
+
+def test_a_question_is_a_link() -> None:
+    drawn = table_cells([HEAD, Cell(shown="", title="", kind="ask", href='/t/?if_name="><script>')])
+    assert '<td><a href="/t/?if_name=&quot;&gt;&lt;script&gt;" data-asks' in drawn
+
+
+def test_it_says_why_there_is_no_question() -> None:
+    assert 'title="its name is too long to ask about"' in asked("")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
 from django.test import Client
 
 from dashboard.models import Trace
+from dashboard.panels.asking import question_address
 from profiler.analysis.ingest import ingest
+from profiler.analysis.questions import NAME_CHARS
 from tests.dashboard.reading import HTMX, page_of
 from tests.factories import make_ready_trace, make_report, store_artifact
 from tests.profiler.trace.build import busy
@@ -100,3 +104,34 @@ def test_steps_that_are_gone_are_said_so(trace: Trace, viewer_client: Client) ->
     response = viewer_client.get(f"/traces/{trace.pk}/what-if/")
     assert response.status_code == 410
     assert b"the stored steps are damaged" in response.content
+
+
+def questions(client: Client, address: str) -> list[str]:
+    """The addresses behind the rows of a table."""
+    page = client.get(address, headers=HTMX).content.decode()
+    return [unescape(href) for href in re.findall(r'<a href="([^"]+)" data-asks', page)]
+
+
+@pytest.mark.parametrize("table", ["operators", "panels/modules", "panels/kernels"])
+def test_every_row_of_a_table_can_be_asked_about(
+    trace: Trace, viewer_client: Client, table: str
+) -> None:
+    found = questions(viewer_client, f"/traces/{trace.pk}/{table}/")
+    assert len(found) > 1
+    for address in found:
+        page = page_of(viewer_client, address)
+        assert "2 times as fast" in page, address
+        assert "Confidence" in page, address
+
+
+def test_no_row_asks_where_nothing_can_be_answered(trace: Trace, viewer_client: Client) -> None:
+    Trace.objects.filter(pk=trace.pk).update(replay=None)
+    for table in ("operators", "panels/modules"):
+        page = page_of(viewer_client, f"/traces/{trace.pk}/{table}/")
+        assert "data-asks" not in page
+        assert ">What if</th>" not in page
+
+
+def test_a_name_too_long_to_ask_about_has_no_address() -> None:
+    assert question_address("/traces/1/what-if/", "kernel", "x" * NAME_CHARS)
+    assert not question_address("/traces/1/what-if/", "kernel", "x" * (NAME_CHARS + 1))

@@ -3,85 +3,57 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
 from argparse import ArgumentParser
-from collections.abc import Mapping
 from pathlib import Path
 
-from dashboard.management.base import ContractCommand
-from dashboard.models import Bisect, Repository
+from dashboard.management.measuring import (
+    MeasuringCommand,
+    Options,
+    platform_of,
+    repository_of,
+    seed_of,
+    settings_of,
+)
+from dashboard.models import Bisect
 from dashboard.queries.bisect import BisectView, StepLine, bisect_view, get_bisect
 from dashboard.services.bisect import NewBisect, create_bisect
-from dashboard.services.catalog import device_of, ensure_platform
+from dashboard.services.catalog import device_of
 from dashboard.services.workloads import of_run, of_spec
-from profiler.analysis.ladder import Settings
-from profiler.errors import UserError, printable
+from profiler.errors import printable
 from profiler.types import RunSpec
 
-POLL_S = 1.0
-INTERRUPTED = 130
-Options = Mapping[str, object]
 
-
-class Command(ContractCommand):
+class Command(MeasuringCommand[Bisect, BisectView]):
     help = "Find the commit between a good and a bad one that changed the speed of a workload."
+    noun = "bisect"
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--repo", required=True, help="name of a registered repository")
+    def add_subject(self, parser: ArgumentParser) -> None:
         parser.add_argument("--good", required=True, help="branch, tag or whole hash")
         parser.add_argument("--bad", default="HEAD", help="built on the good one (default: HEAD)")
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("--spec", metavar="FILE", help="the workload: a specification as JSON")
         what.add_argument("--like-run", type=int, metavar="RUN", help="the workload of a run")
-        parser.add_argument("--platform", default="", help="default: this installation's")
-        parser.add_argument("--margin", type=float, default=2.0, help="in per cent (default: 2)")
-        parser.add_argument("--seed", type=int, help="of the order of launches")
-        parser.add_argument("--json", action="store_true", help="print one JSON object")
-        parser.add_argument("--no-wait", action="store_true", help="queue it and leave")
-        parser.add_argument("--timeout", type=float, metavar="SECONDS", help="wait no longer")
 
-    def handle(self, *args: object, **options: object) -> None:
-        try:
-            made = create_bisect(_wanted(options), None)
-        except UserError as error:
-            self.stderr.write(error.line())
-            sys.exit(int(error.exit_code))
-        self.stderr.write(f"bisect {made.pk} is queued")
-        if options["no_wait"]:
-            self.stdout.write(str(made.pk))
-            return
-        try:
-            view = self._wait(made, options["timeout"])
-        except KeyboardInterrupt:
-            self.stderr.write(f"bisect {made.pk} goes on; its page shows it and can cancel it")
-            sys.exit(INTERRUPTED)
-        self.stdout.write(as_json(view) if options["json"] else as_text(view))
-        if view.exit_code:
-            sys.exit(int(view.exit_code))
+    def create(self, options: Options) -> int:
+        return create_bisect(_wanted(options), None).pk
 
-    def _wait(self, made: Bisect, timeout_s: object) -> BisectView:
-        """Until it has ended or time is up; each step is told on stderr."""
-        deadline = time.monotonic() + float(str(timeout_s)) if timeout_s else None
-        said = ""
-        while True:
-            row = get_bisect(made.pk)
-            if row is None:
-                raise UserError(f"Bisect {made.pk} was deleted", "start it again")
-            view = bisect_view(row)
-            if row.is_terminal or (deadline is not None and time.monotonic() > deadline):
-                return view
-            if _progress(view) != said:
-                said = _progress(view)
-                self.stderr.write(said)
-            time.sleep(POLL_S)
+    def read(self, number: int) -> Bisect | None:
+        return get_bisect(number)
 
+    def look(self, row: Bisect) -> BisectView:
+        return bisect_view(row)
 
-def _progress(view: BisectView) -> str:
-    step = view.current
-    if step is None:
-        return view.sentence
-    return f"{view.sentence} Pair {step.pairs} of {step.wanted}"
+    def progress(self, view: BisectView) -> str:
+        step = view.current
+        if step is None:
+            return view.sentence
+        return f"{view.sentence} Pair {step.pairs} of {step.wanted}"
+
+    def told(self, view: BisectView, *, as_json: bool) -> str:
+        return json_of(view) if as_json else as_text(view)
+
+    def exit_code(self, view: BisectView, options: Options) -> int:
+        return int(view.exit_code)
 
 
 def as_text(view: BisectView) -> str:
@@ -99,7 +71,7 @@ def _step_text(step: StepLine) -> str:
     return f"{words}  {answer:<9}  {step.figures}".rstrip()
 
 
-def as_json(view: BisectView) -> str:
+def json_of(view: BisectView) -> str:
     """The machine-readable summary."""
     row = view.row
     summary = {
@@ -133,20 +105,15 @@ def as_json(view: BisectView) -> str:
 
 
 def _wanted(options: Options) -> NewBisect:
-    repository = Repository.objects.filter(slug=str(options["repo"])).first()
-    if repository is None:
-        known = ", ".join(Repository.objects.values_list("slug", flat=True)) or "none yet"
-        raise UserError(f"There is no repository {options['repo']}", f"registered: {known}")
-    platform = ensure_platform(str(options["platform"]))
-    seed = options["seed"]
+    repository, platform = repository_of(options), platform_of(options)
     return NewBisect(
         repository=repository,
         good=str(options["good"]),
         bad=str(options["bad"]),
         platform=platform,
         spec=_spec(options, device_of(platform.slug)),
-        settings=Settings(margin=float(str(options["margin"])) / 100),
-        seed=None if seed is None else int(str(seed)),
+        settings=settings_of(options),
+        seed=seed_of(options),
     )
 
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
+
+from dashboard.management.base import ContractCommand
 
 SOURCE_MAP = re.compile(rb"(?m)^\s*(?://[#@]|/\*[#@])\s*sourceMappingURL=[^\n]*\n?")
 LEFT_OUT = re.compile(r"perf-vertx-stacks.*|.*\.map|import\..*|release\.txt")
@@ -87,7 +89,7 @@ def copy_release(package: Path, target: Path) -> int:
     return len(kept)
 
 
-class Command(BaseCommand):
+class Command(ContractCommand):
     help = "Fetch the flame graph viewer into static/vendor/ (git-ignored) by package-lock.json."
     requires_system_checks: list[str] = []
 
