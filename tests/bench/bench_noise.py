@@ -3,7 +3,9 @@
 Each pair launches the same decode run twice, one after the other; the figure
 is the noise floor of `profiler.analysis.noise` over the launches' median gaps
 between tokens. Run by `make bench-noise` on an idle machine; `PAIRS` sets how
-many, `MODEL` of which built-in model. What disturbed a launch, by its own
+many, `MODEL` of which built-in model. The usual one stays in the cache of one
+core and runs on one thread: a larger one waits for memory, and on a host that
+is shared its figure is that of the neighbours. What disturbed a launch, by its own
 account, is printed beside it; how much a fixed loop of arithmetic varied
 before every launch says whether the machine was idle at all: a neighbour on
 the same core slows it without any load or stolen time to be seen.
@@ -27,11 +29,12 @@ from profiler.types import Result
 
 GOAL_SHARE = 0.02
 SPEC = {
-    "model": os.environ.get("MODEL", "llama-small"),
+    "model": os.environ.get("MODEL", "llama-tiny"),
     "scenario": "decode",
     "prompt_tokens": 64,
     "output_tokens": 33,
-    "iterations": 8,
+    "iterations": 60,
+    "threads": 1,
     "warmup": 5,
     "warmup_max": 20,
     "profiled_steps": 0,

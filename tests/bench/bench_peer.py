@@ -231,7 +231,7 @@ def difference(found: list[Timing], reference: list[Timing], field: str) -> floa
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--model", default="llama-small")
     parser.add_argument("--prompt", type=int, default=128)
     parser.add_argument("--output", type=int, default=33)

@@ -6,11 +6,12 @@ out, built, measured in pairs of fresh processes by the worker, explained by
 two profiled launches. A commit without an effect and one with an operator more
 (10 % of a step) are compared `REPEATS` times each (default 20), the others
 once: faster, faster with other numbers, one that does not build, one that
-crashes while it decodes. Goals: at least 95 % of the repeated verdicts are
-right and all others; waterfall and operator table name the changed operator
-first, again in 95 % of the repeats.
+crashes while it decodes. Then a line of 16 commits is bisected. Goals: at least
+95 % of the repeated verdicts are right and all others; waterfall and operator
+table name the changed operator first, again in 95 % of the repeats; the bisect
+names the culprit.
 
-`ONLY=same,slower` chooses cases. With `FOLDER=...` everything is kept there
+`ONLY=same,slower,bisect` chooses cases. With `FOLDER=...` everything is kept there
 and what was compared in an earlier call counts: it can be stopped and go on.
 """
 
@@ -40,6 +41,7 @@ SHARE = 0.95
 NAME = "example"
 COMPARISON_LIMIT_S = 3600
 DONE_FILE = "compared.jsonl"
+BISECT, BISECT_FILE, BISECT_LIMIT_S = "bisect", "bisected.json", 7200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +137,12 @@ class Product:
             row=row,
         )
 
+    def bisect(self, made: example.Example) -> str:
+        """What the bisect of the line printed, as JSON."""
+        words = ["--repo", NAME, "--good", made.line[0], "--bad", made.line[-1], "--json"]
+        words += ["--spec", str(self.spec), "--timeout", str(BISECT_LIMIT_S)]
+        return self.manage("bisect", *words)
+
     def named(self, comparison: int) -> tuple[str, str]:
         """The first bar of the waterfall and the first row of the operator table."""
         from dashboard.models import ComparedWorkload
@@ -165,13 +173,17 @@ def started(folder: Path) -> Iterator[Product]:
 
 
 def forget_open() -> None:
-    """Cancel what an earlier call was stopped in: it is compared anew."""
-    from dashboard.models import Comparison, User
+    """Cancel what an earlier call was stopped in: it is measured anew."""
+    from dashboard.models import Bisect, Comparison, User
+    from dashboard.models.bisect import BISECT_ENDED
     from dashboard.models.comparisons import COMPARISON_ENDED
+    from dashboard.services.bisect import cancel_bisect
     from dashboard.services.comparisons import cancel_comparison
 
     admin = User.objects.order_by("pk").first()
     assert admin is not None, "the product made its first admin when it started"
+    for open_bisect in Bisect.objects.exclude(state__in=BISECT_ENDED):
+        cancel_bisect(open_bisect.pk, admin)
     for left in Comparison.objects.exclude(state__in=COMPARISON_ENDED):
         cancel_comparison(left.pk, admin)
 
@@ -205,6 +217,23 @@ def measure(product: Product, made: example.Example, cases: list[Case], repeats:
             with (product.folder / DONE_FILE).open("ab") as file:
                 file.write(msgspec.json.encode(found) + b"\n")
             print(line_of(case, number, found), flush=True)
+
+
+def bisected(product: Product, made: example.Example) -> list[str]:
+    """The bisect of the line, measured in an earlier call or now; the goal it misses."""
+    path = product.folder / BISECT_FILE
+    if not path.exists():
+        begun = time.monotonic()
+        path.write_text(product.bisect(made))
+        print(f"bisected in {time.monotonic() - begun:.0f} s", flush=True)
+    told = json.loads(path.read_text())
+    right = told["culprit"] == made.line[example.CULPRIT]
+    print(f"{'right' if right else 'WRONG':<6} {told['sentence']}")
+    for step in told["steps"]:
+        place = made.line.index(step["commit"])
+        effect = "" if step["effect"] is None else f", {step['effect']:+.1%}"
+        print(f"       {place:>2} {step['kind']} {step['answer']}, {step['pairs']} pairs{effect}")
+    return [] if right else ["the bisect does not name the culprit"]
 
 
 def misses(cases: list[Case], done: list[Compared], repeats: int) -> list[str]:
@@ -242,7 +271,8 @@ def main() -> int:
             if is_new:
                 product.register(made)
             measure(product, made, cases, repeats)
-        missed = misses(cases, earlier(folder), repeats)
+            lost = bisected(product, made) if not only or BISECT in only.split(",") else []
+        missed = lost + misses(cases, earlier(folder), repeats)
     print(f"goal missed: {'; '.join(missed)}" if missed else "goal met")
     return 1 if missed else 0
 

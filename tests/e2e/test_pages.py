@@ -187,6 +187,22 @@ def test_it_filters_operators_in_place(page: Page, finished: str) -> None:
     assert "op=aten" in page.url
 
 
+def test_it_answers_a_question_about_a_row_in_the_box_of_the_page(
+    page: Page, finished: str
+) -> None:
+    page.goto(finished)
+    page.evaluate("window.marked = true")
+    expect(page.locator("#what-if form")).to_be_visible()
+    name = page.locator("#modules tbody th").first.get_attribute("title")
+    page.locator("#modules tbody tr").first.get_by_role("link", name="if 2×").click()
+    answer = page.locator("#what-if [role=status]")
+    expect(answer).to_contain_text(f"{name} is 2 times as fast")
+    expect(answer).to_be_in_viewport()
+    assert page.evaluate("window.marked") is True
+    page.reload()
+    expect(answer).to_contain_text(f"{name} is 2 times as fast")
+
+
 def test_it_says_when_the_flame_graph_cannot_be_loaded(
     finished: str, open_context: Callable[..., BrowserContext]
 ) -> None:

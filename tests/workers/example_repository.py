@@ -25,7 +25,7 @@ SPEC = RunSpec(
     scenario="decode",
     prompt_tokens=8,
     output_tokens=33,
-    iterations=20,
+    iterations=60,
     warmup=3,
     threads=1,
 )
