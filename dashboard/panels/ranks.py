@@ -46,7 +46,8 @@ def ranks_table(view: RanksView) -> Table[RankView]:
     about = (
         "Waiting is the part of each collective before its last rank arrived; the rank that "
         "arrived last made the others wait, on average by as much. Clock shifts are against the "
-        "first rank, from the ends of collectives, and are taken out before times are compared."
+        "first rank, from the ends of collectives, and are taken out before times are compared. "
+        "A rank without a device is busy while its host computes or communicates in a step."
     )
     return Table(
         name="ranks",

@@ -10,6 +10,7 @@ from dashboard.models import Run, Trace, TraceSet, TraceState
 from dashboard.queries.replays import read_steps
 from dashboard.queries.reports import read_report
 from dashboard.services import artifacts
+from profiler.analysis.bounds import SplitRow
 from profiler.analysis.findings.imbalance import cause, of_set
 from profiler.analysis.findings.types import Finding
 from profiler.analysis.report import CollectiveRow, RankRow, RankSet, Report
@@ -37,12 +38,16 @@ class RankView:
 
     @property
     def busy_ns(self) -> int | None:
-        return self._summed("busy_ns")
+        """Work of the devices; without one, what the host computes and waits for in its steps."""
+        if not self._on_host:
+            return self._summed("busy_ns")
+        return sum(row.compute_ns + row.exposed_comm_ns for row in self._on_host)
 
     @property
     def busy_share(self) -> float | None:
-        """Busy time by the span of the devices."""
-        whole = self._summed("span_ns")
+        """Busy time by the span of the devices, or by the steps of the host."""
+        spans = sum(row.span_ns for row in self._on_host)
+        whole = spans if self._on_host else self._summed("span_ns")
         return (self.busy_ns or 0) / whole if whole else None
 
     @property
@@ -51,7 +56,16 @@ class RankView:
 
     @property
     def exposed_comm_ns(self) -> int | None:
-        return self._summed("exposed_comm_ns")
+        """Communication that no compute hides."""
+        if not self._on_host:
+            return self._summed("exposed_comm_ns")
+        return sum(row.exposed_comm_ns for row in self._on_host)
+
+    @property
+    def _on_host(self) -> tuple[SplitRow, ...]:
+        """Steps of a rank without a device, split into compute, communication and the rest."""
+        rows = self.report.splits if self.report else ()
+        return tuple(row for row in rows if row.kind == "step" and not row.device)
 
     @property
     def slowest(self) -> CollectiveRow | None:

@@ -195,6 +195,30 @@ def test_it_has_no_ranks_of_a_run_without_traces(viewer_client: Client) -> None:
     assert viewer_client.get(f"/runs/{make_run().pk}/ranks/").status_code == 404
 
 
+def on_host(rank: int, compute_us: int) -> TraceBuilder:
+    """Two steps of 1 ms on a processor, with a collective of gloo for 100 µs after the compute."""
+    made = TraceBuilder()
+    made.header["distributedInfo"] = {"backend": "gloo", "rank": rank, "world_size": 2}
+    for step in range(2):
+        at = 1000.0 + 1000 * step
+        made.mark(f"ProfilerStep#{step}", at, 1000)
+        made.op("aten::mm", at, compute_us)
+        made.op("gloo:all_reduce", at + compute_us, 100, tid=2)
+    return made
+
+
+def test_it_knows_how_busy_the_host_of_a_rank_without_a_device_is(
+    tmp_path: Path, viewer_client: Client
+) -> None:
+    whole = uploaded(tmp_path, on_host(0, 300), on_host(1, 700))
+    rows = csv_of(viewer_client.get(f"/traces/sets/{whole.pk}/ranks.csv"))
+    figures = ("busy_share", "busy_ns", "exposed_ns")
+    assert [tuple(row[key] for key in figures) for row in rows] == [
+        ("0.4", "800000", "200000"),
+        ("0.8", "1600000", "200000"),
+    ]
+
+
 # What even ranks would win
 
 
