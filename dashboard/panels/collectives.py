@@ -71,7 +71,8 @@ def table(report: Report) -> Table[CollectiveRow]:
         rows=report.collectives,
         columns=columns,
         sort="-total",
-        asks=("collective", lambda row: row.name),
+        # What threads of the host communicate is no work of a device that could be replayed.
+        asks=("collective", lambda row: row.name) if report.timeline else None,
     )
 
 

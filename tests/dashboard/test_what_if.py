@@ -13,23 +13,28 @@ from dashboard.models import Trace
 from dashboard.panels.asking import question_address
 from profiler.analysis.ingest import ingest
 from profiler.analysis.questions import NAME_CHARS
+from tests.dashboard.ranks import recorded
 from tests.dashboard.reading import HTMX, page_of
 from tests.factories import make_ready_trace, make_report, store_artifact
-from tests.profiler.trace.build import busy
+from tests.profiler.trace.build import TraceBuilder, busy
 
 HOSTILE = '<img src=x onerror=alert(1)>"&'
 ASK = {"if_subject": "operator", "if_name": "aten::addmm", "if_change": "faster", "if_times": "4"}
 
 
-@pytest.fixture
-def trace(db: None, tmp_path: Path) -> Trace:
-    """A trace as ingest leaves it: report and replayed steps are real."""
-    report = ingest([busy().write(tmp_path / "t.json")], tmp_path / "out")
+def made_of(path: Path, out: Path) -> Trace:
+    report = ingest([path], out)
     made = make_ready_trace(report=report)
-    steps = store_artifact((tmp_path / "out" / "replay.bin").read_bytes())
+    steps = store_artifact((out / "replay.bin").read_bytes())
     Trace.objects.filter(pk=made.pk).update(replay=steps)
     made.refresh_from_db()
     return made
+
+
+@pytest.fixture
+def trace(db: None, tmp_path: Path) -> Trace:
+    """A trace as ingest leaves it: report and replayed steps are real."""
+    return made_of(busy().write(tmp_path / "t.json"), tmp_path / "out")
 
 
 def asked(client: Client, trace: Trace, **fields: str) -> str:
@@ -135,3 +140,27 @@ def test_no_row_asks_where_nothing_can_be_answered(trace: Trace, viewer_client: 
 def test_a_name_too_long_to_ask_about_has_no_address() -> None:
     assert question_address("/traces/1/what-if/", "kernel", "x" * NAME_CHARS)
     assert not question_address("/traces/1/what-if/", "kernel", "x" * (NAME_CHARS + 1))
+
+
+def test_collectives_are_asked_about_where_a_device_runs_them(
+    db: None, tmp_path: Path, viewer_client: Client
+) -> None:
+    (tmp_path / "t.json").write_bytes(recorded(late_us=0))
+    trace = made_of(tmp_path / "t.json", tmp_path / "out")
+    (address,) = questions(viewer_client, f"/traces/{trace.pk}/panels/collectives/")
+    page = page_of(viewer_client, address)
+    assert "all_reduce is 2 times as fast" in page
+    assert "4 calls in these steps" in page
+
+
+def test_collectives_of_the_host_are_not_asked_about(
+    db: None, tmp_path: Path, viewer_client: Client
+) -> None:
+    made = TraceBuilder()
+    made.mark("ProfilerStep#0", 1000, 1000)
+    made.op("aten::mm", 1000, 300)
+    made.op("gloo:all_reduce", 1300, 100, tid=2)
+    trace = made_of(made.write(tmp_path / "t.json"), tmp_path / "out")
+    page = page_of(viewer_client, f"/traces/{trace.pk}/panels/collectives/")
+    assert "all reduce" in page
+    assert "data-asks" not in page
