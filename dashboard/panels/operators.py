@@ -60,6 +60,11 @@ class OperatorsPanel:
     size: int = OPERATORS_SIZE
 
     @property
+    def peaked(self) -> bool:
+        """Whether a peak is known that any operator can be held against."""
+        return any(line.efficiency is not None for line in self.lines)
+
+    @property
     def trended(self) -> bool:
         """Whether any operator has earlier runs to compare with."""
         return any(len(line.trend) > 1 for line in self.lines)

@@ -187,6 +187,16 @@ def test_a_memory_bound_operator_says_its_bandwidth(viewer_client: Client, db: N
     assert "2.02 TB/s" in page and "412" not in page
 
 
+def test_without_a_peak_it_says_so_instead_of_an_empty_column(
+    viewer_client: Client, db: None
+) -> None:
+    known = page_of(viewer_client, f"/traces/{with_roofline(bound_of()).pk}/operators/")
+    assert "Of roofline" in known and "No peak is known" not in known
+    trace = with_roofline(bound_of(efficiency=None))
+    page = page_of(viewer_client, f"/traces/{trace.pk}/operators/")
+    assert "No peak is known to hold these against." in page and "Of roofline" not in page
+
+
 def test_it_says_nothing_of_a_roofline_it_does_not_know(viewer_client: Client, db: None) -> None:
     page = page_of(viewer_client, f"/traces/{make_ready_trace().pk}/operators/")
     assert "Of roofline" not in page and "Trend" not in page and ">Notes</th>" not in page
