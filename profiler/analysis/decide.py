@@ -25,6 +25,9 @@ POWER = 0.8
 EFFICIENCY = 0.955
 """Of the signed-rank test against the t test with normal noise: 3 / pi."""
 
+NEAR = 0.25
+"""No pair within this part of the margin around the median stands apart: it disturbs nothing."""
+
 SURE = 0.5
 """Part of a look's level at which a verdict is announced without having been asked for."""
 
@@ -60,7 +63,7 @@ def decide(
     settings = settings or Settings()
     rung = settings.rung(len(pairs))
     looked = pairs if rung is None else pairs[: settings.rungs[rung]]
-    found = _sort(looked, waiting=len(pairs) - len(looked))
+    found = _sort(looked, settings, waiting=len(pairs) - len(looked))
     usable = not obstacles and len(found.ratios) > 0
     estimate = shift(found.ratios, settings.interval_at(rung)) if usable else None
     state, reason = _state(found.counts, estimate, settings, rung)
@@ -96,7 +99,7 @@ def decide(
 def interim(pairs: Sequence[Pair], settings: Settings | None = None) -> Shift | None:
     """The estimate so far, as log ratio and its interval, for progress only: it decides nothing."""
     settings = settings or Settings()
-    ratios = _sort(pairs, waiting=0).ratios
+    ratios = _sort(pairs, settings, waiting=0).ratios
     return shift(ratios, settings.confidence) if len(ratios) else None
 
 
@@ -183,7 +186,7 @@ def pairs_needed(ratios: Floats, settings: Settings) -> int | None:
     return math.ceil((quantiles * spread(ratios) / distance) ** 2 / EFFICIENCY)
 
 
-def _sort(pairs: Sequence[Pair], *, waiting: int) -> _Sorted:
+def _sort(pairs: Sequence[Pair], settings: Settings, *, waiting: int) -> _Sorted:
     """Log ratios of the pairs that count, and the counts of all."""
     lost = dict.fromkeys(("failed_baseline", "failed_candidate", "failed_both", "unusable"), 0)
     kept = []
@@ -195,7 +198,7 @@ def _sort(pairs: Sequence[Pair], *, waiting: int) -> _Sorted:
             kept.append(pair)
     even = _balanced(kept, odd=len(pairs) % 2)
     ratios = np.array([_log_ratio(pair) for pair in even], np.float64)
-    stand_apart = apart(ratios)
+    stand_apart = apart(ratios, near=settings.margin * NEAR)
     used = ratios[~stand_apart]
     counts = PairCounts(
         attempted=len(pairs) + waiting,

@@ -130,17 +130,18 @@ def _sums(ranks: npt.NDArray[np.int64]) -> Floats:
     return out
 
 
-def apart(differences: Floats) -> npt.NDArray[np.bool_]:
+def apart(differences: Floats, *, near: float = 0.0) -> npt.NDArray[np.bool_]:
     """Which differences stand apart from the rest; none when too many would.
 
     The rule looks at the distance to the median alone, the same on both
-    sides, so leaving those out favours neither side.
+    sides, so leaving those out favours neither side. Nothing within `near` of
+    the median stands apart, however alike the rest are.
     """
     distance = np.abs(differences - np.median(differences)) if len(differences) else differences
     scale = float(np.median(distance)) if len(differences) else 0.0
     if scale == 0:
         return np.zeros(len(differences), np.bool_)
-    found = np.asarray(distance > APART * scale)
+    found = np.asarray(distance > max(APART * scale, near))
     if found.sum() > APART_SHARE * len(differences):
         return np.zeros(len(differences), np.bool_)
     return found

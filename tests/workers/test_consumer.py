@@ -7,28 +7,29 @@ import time
 
 import pytest
 
-from tests.workers.system import System, runs_rung, wait_for, wait_for_end
+from tests.workers.system import LONG_S, System, runs_rung, wait_for, wait_for_end
 
 pytestmark = pytest.mark.fault
 
 SILENCE_S = 2.5
-WORKER = f"""
+WORKER = """
 import sys
 import workers.worker as worker
 worker.POLL_S = 1e6
-worker.SILENCE_LIMIT_S = {SILENCE_S}
+worker.SILENCE_LIMIT_S = {silence_s}
 sys.exit(worker.main(["run"]))
 """
 
 
-def start_worker(system: System) -> subprocess.Popen[bytes]:
-    return system.start("-c", WORKER)
+def start_worker(system: System, silence_s: float = SILENCE_S) -> subprocess.Popen[bytes]:
+    return system.start("-c", WORKER.format(silence_s=silence_s))
 
 
 def test_it_consumes_again_after_the_broker_was_killed(system: System) -> None:
     server = system.start_broker()
     system.start_keeper()
-    start_worker(system)
+    # A new broker takes seconds where all processors are busy: the worker is to wait for it.
+    start_worker(system, silence_s=LONG_S)
     assert wait_for_end(system.queue()).state == "succeeded"
     system.kill(server)
     run = system.queue()

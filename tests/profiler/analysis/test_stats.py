@@ -114,6 +114,13 @@ def test_it_sees_what_stands_apart_unless_it_is_many() -> None:
     assert not apart(np.array([0.0, 0.0, 0.0, 0.5])).any()
 
 
+def test_nothing_near_stands_apart_however_alike_the_rest_are() -> None:
+    alike = np.append(np.linspace(-1e-4, 1e-4, 9), 0.002)
+    assert apart(alike).tolist() == [False] * 9 + [True]
+    assert not apart(alike, near=0.005).any()
+    assert apart(np.append(alike[:9], 0.02), near=0.005).tolist() == [False] * 9 + [True]
+
+
 def test_it_takes_the_larger_of_two_spreads() -> None:
     assert spread(np.array([1.0])) == 0
     values = np.random.default_rng(3).normal(0, 2, 4000)

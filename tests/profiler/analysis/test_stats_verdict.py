@@ -187,6 +187,17 @@ def test_it_leaves_out_pairs_that_stand_apart_and_says_so() -> None:
     assert "1 of 10 pairs left out: far apart from the rest" in found.notes
 
 
+def test_a_pair_that_differs_by_less_than_matters_counts() -> None:
+    # Seven pairs could not reach the level of one look at eight.
+    ratios = [1.1021, *[1.1 + n / 1e4 for n in range(-3, 4)]]
+    pairs = [
+        Pair(baseline=1e6, candidate=1e6 * ratio, order=order)
+        for ratio, order in zip(ratios, orders(5, 8), strict=True)
+    ]
+    found = decide(pairs, TIME, Settings(rungs=(8,)))
+    assert (found.state, found.counts.used, found.counts.apart) == ("slower", 8, 0)
+
+
 def test_it_gives_no_verdict_against_an_obstacle() -> None:
     found = decide(measured(0.5), TIME, obstacles=["torch 2.9 against 2.13\x1b[31m"])
     assert (found.state, found.effect, found.p_value) == ("not comparable", None, None)
