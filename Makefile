@@ -43,7 +43,7 @@ test-device: $(VENV)/.installed-dev ## tests that need an accelerator
 $(addprefix bench-,$(BENCHES)): bench-%: $(VENV)/.installed-dev
 	@$(BIN)/python tests/bench/bench_$(subst -,_,$*).py
 
-demo-shots: $(VENV)/.installed-dev assets ## screenshots for the docs from the demo data
+demo-shots: $(VENV)/.installed-dev assets ## the README's picture from the demo data
 	@$(BIN)/python -m tests.e2e.shots
 
 clean: ## remove what `make` made, but not var/
