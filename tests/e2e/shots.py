@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, StorageState, ViewportSize, sync_playwright
@@ -28,7 +27,6 @@ SIZE = ViewportSize(width=1280, height=1000)
 
 def demo_is_done(folder: Path) -> bool:
     """Whether every run of the demo has ended and its trace was read."""
-    time.sleep(PAUSE_S)
     command = [sys.executable, "manage.py", "runs", "--json"]
     environment = {**os.environ, "VAR_DIR": str(folder)}
     shown = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
@@ -57,7 +55,7 @@ def main() -> int:
         system = System(Path(folder), demo=True)
         try:
             system.wait_until_ready()
-            until("the demo", lambda: demo_is_done(Path(folder)), DEMO_LIMIT_S)
+            until("the demo", lambda: demo_is_done(Path(folder)), DEMO_LIMIT_S, every_s=PAUSE_S)
             browser = playwright.chromium.launch(executable_path=find_program(), args=SWITCHES)
             state = sign_in(browser, system)
             context = browser.new_context(

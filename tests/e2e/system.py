@@ -73,10 +73,10 @@ class System:
         return status
 
 
-def until(said: str, found: object, limit_s: float = 120) -> None:
+def until(said: str, found: object, limit_s: float = 120, *, every_s: float = 0.2) -> None:
     """Call `found` until it is true; fails naming what was waited for."""
     assert callable(found)
     deadline = time.monotonic() + limit_s
     while not found():
         assert time.monotonic() < deadline, f"waited {limit_s:g} s for {said}"
-        time.sleep(0.2)
+        time.sleep(every_s)
